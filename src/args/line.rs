@@ -379,7 +379,7 @@ impl LineParser {
                 let names = text.split([',', ':']).filter(|n| !n.is_empty());
                 self.config.exclude_libs.extend(names.map(str::to_owned));
             }
-            "z" => self.keyword(&opt),
+            "z" => self.z_option(&opt),
             "no-undefined" => self.modes.undefined_is_reported = Some(true),
             "unresolved-symbols" => {
                 let lenient = matches!(opt.text().as_str(), "ignore-all" | "ignore-in-object-files");
@@ -418,7 +418,7 @@ impl LineParser {
         self.config.export_dynamic_symbols.extend(patterns.iter().map(|p| (*p).to_owned()));
     }
 
-    fn keyword(&mut self, opt: &Opt) {
+    fn z_option(&mut self, opt: &Opt) {
         match opt.text().as_str() {
             "defs" => self.modes.undefined_is_reported = Some(true),
             // The others don't know it, or mean nothing by it.

@@ -61,7 +61,7 @@ impl<'s> EdgeEffects<'s> {
             let section = |atom: AtomIdx| summary.atoms.get(atom.index()).map_or(0, |a| a.section);
             owned = summary.owned.iter().map(|o| (o.owner, o.start, o.end, section(o.atom))).collect();
             owned.sort_unstable();
-            named = summary.functions.iter().map(|f| named_by(summary, regions, f)).collect();
+            named = summary.functions.iter().map(|f| targets_of_summary(summary, regions, f)).collect();
         }
         EdgeEffects { summary, functions, regions, owned, named, follows }
     }
@@ -125,9 +125,10 @@ impl<'s> EdgeEffects<'s> {
     }
 }
 
-fn named_by(summary: &ModuleSummary, regions: &Regions, function: &FunctionSummary) -> Vec<Target> {
-    let unused = function.address_taken_only.iter().copied();
-    let mut named: Vec<Target> = function.named().chain(unused).map(|t| plain(summary, regions, t)).collect();
+fn targets_of_summary(summary: &ModuleSummary, regions: &Regions, function: &FunctionSummary) -> Vec<Target> {
+    let address_taken_only = function.address_taken_only.iter().copied();
+    let mut named: Vec<Target> =
+        function.named().chain(address_taken_only).map(|t| plain(summary, regions, t)).collect();
     named.sort_unstable();
     named.dedup();
     named

@@ -6,7 +6,7 @@
 //! the first of a sequence of DWARF 5 that does not name it, and ours do. Left out: variables, functions of which there are
 //! several of one name, and functions with several names, of which a reader takes any (a resolver has that of its IFUNC too,
 //! unless dead code took the address). And places that debug information of other code may describe, or whose code
-//! is made in the link ([`MisleadingLines`]).
+//! is made in the link ([`MisleadingLines`]); and, of functions without debug information, the file where there is no line.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -191,4 +191,18 @@ fn lines_of(answer: &str) -> Vec<String> {
         number.parse::<u64>().ok().map(|number| format!("{file}:{number}"))
     };
     answer.lines().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_counts_only_with_its_line() {
+        let answers = ["f\n??:0:0\n\n", "f\nu2.c:0:0\n\n", "f\nu2.c:?\n", "f\nu2.c:3:1\n"];
+        let [none, of_table, of_addr2line, wrong] = answers.map(without_symbol_files);
+        assert_eq!(none, of_table);
+        assert_eq!(of_addr2line, without_symbol_files("f\n??:?\n"));
+        assert_ne!(none, wrong);
+    }
 }

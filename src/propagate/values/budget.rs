@@ -4,9 +4,8 @@
 //! elements. Beyond the budget the objects of the set become one (`joined_objects`): what any of them holds, all of them hold. That is sound
 //! (it only adds), keeps what is known of functions, and makes the rest of the work near-linear, as unification does (Steensgaard).
 //!
-//! Work is counted in steps, not in time: an element that was looked at, an edge along which overdefined was propagated. An edge that is added
-//! counts for several, since it stays in memory. Steps
-//! in proportion to the constraints are free. Beyond them a set distinguishes no objects; beyond more, all memory that has not
+//! Work is counted in steps, not in time: an element that was looked at, an edge along which the mark of an overdefined value
+//! was propagated. An edge that is added counts for several, since it stays in memory. Steps in proportion to the constraints are free. Beyond them a set distinguishes no objects; beyond more, all memory that has not
 //! escaped becomes one object; and should that not be enough, every value becomes unknown and all escapes, which is what
 //! the level `functions` knows. Each only adds. Which sets exceed a budget first depends on the order of work, which is fixed: a link gives the same result
 //! every time. The report counts what was joined and says what was given up.

@@ -47,7 +47,7 @@ impl Flow<'_> {
         let unknown = OverdefinedReason::Parameter;
         let stack = summary.stack_parameters.iter().map(|p| p.1);
         for value in summary.parameters.iter().map(|p| p.1).chain(stack) {
-            let node = self.value(function, value);
+            let node = self.node_of_value(function, value);
             self.graph.add_unknown(node, unknown);
         }
         // A call of the unknown passes what the convention says, if nothing takes more.
@@ -59,7 +59,7 @@ impl Flow<'_> {
             self.graph.add_unknown(above, unknown);
         }
         for (_, value) in &summary.results {
-            let node = self.value(function, *value);
+            let node = self.node_of_value(function, *value);
             self.graph.let_escape(node, EscapeReason::Returned);
         }
     }
@@ -68,7 +68,7 @@ impl Flow<'_> {
     fn enter_at_label(&mut self, function: u32) {
         let summary = self.summary(function);
         for value in &summary.indirect_entry_values {
-            let node = self.value(function, *value);
+            let node = self.node_of_value(function, *value);
             self.graph.add_unknown(node, OverdefinedReason::Parameter);
         }
         // A call of the unknown may lead there, with what it has in any register.

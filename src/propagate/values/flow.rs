@@ -297,8 +297,8 @@ impl<'s> Flow<'s> {
         &self.places.sources.summaries[instance.position].functions[instance.local]
     }
 
-    /// The node of a value of a function.
-    pub(super) fn value(&mut self, function: u32, value: ValueIdx) -> NodeId {
+    /// The node of a value of a function. The first call makes the nodes of all its values, and its frame.
+    pub(super) fn node_of_value(&mut self, function: u32, value: ValueIdx) -> NodeId {
         if let Some(first) = self.functions[function as usize].values {
             return first + value.0;
         }
@@ -315,18 +315,12 @@ impl<'s> Flow<'s> {
 
     /// The frame of a function, if it is an object.
     pub(super) fn frame(&mut self, function: u32) -> Option<u32> {
-        self.value(function, ValueIdx(0));
+        self.node_of_value(function, ValueIdx(0));
         self.functions[function as usize].frame
     }
 
-    pub(super) fn object(
-        &mut self,
-        kind: MemoryClass,
-        start: i64,
-        end: i64,
-        object_kinds: ObjectKind,
-    ) -> u32 {
-        self.object_kinds.push(object_kinds);
+    pub(super) fn object(&mut self, kind: MemoryClass, start: i64, end: i64, object_kind: ObjectKind) -> u32 {
+        self.object_kinds.push(object_kind);
         self.graph.object(kind, start, end)
     }
 
@@ -396,7 +390,7 @@ impl<'s> Flow<'s> {
                 });
                 match result {
                     Some((function, value)) => {
-                        let result = self.value(function, value);
+                        let result = self.node_of_value(function, value);
                         self.graph.assign(result, to);
                     }
                     None => self.graph.add_unknown(to, OverdefinedReason::Outside),
@@ -458,7 +452,7 @@ impl<'s> Flow<'s> {
             let part = self.places.global(position, *part);
             self.live(part, Witness::Part(by));
         }
-        let first = self.value(function, ValueIdx(0));
+        let first = self.node_of_value(function, ValueIdx(0));
         for constraint in &summary.constraints {
             self.constraint(function, first, constraint, by);
         }

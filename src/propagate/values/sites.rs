@@ -26,7 +26,7 @@ impl<'s> Flow<'s> {
         let position = self.functions[function as usize].position;
         let Some(call) = self.summary(function).call_sites.get(number as usize) else { return };
         let passed = CallInterface {
-            first: self.value(function, ValueIdx(0)),
+            first: self.node_of_value(function, ValueIdx(0)),
             actuals: Cow::Borrowed(&call.actuals),
             stack: &call.stack,
             in_frame: call.stack_in_frame.and_then(|o| self.frame(function).map(|f| (f, o))),
@@ -52,7 +52,7 @@ impl<'s> Flow<'s> {
         self.sites.push(Site { number: Some(number), indirect, jump, ..Site::new(function, caller, passed) });
         match (call.callee, place) {
             (Callee::Indirect(value), _) => {
-                let node = self.value(function, value);
+                let node = self.node_of_value(function, value);
                 self.sites[id as usize].callee = Some(node);
                 self.graph.add_use(node, ComplexConstraint::Call { site: id });
             }
@@ -160,7 +160,7 @@ impl<'s> Flow<'s> {
             passed.push(self.graph.whole(frame));
         }
         for value in &summary.indirect_entry_values {
-            let to = self.value(function, *value);
+            let to = self.node_of_value(function, *value);
             passed.iter().for_each(|from| self.graph.assign(*from, to));
         }
     }
@@ -168,7 +168,7 @@ impl<'s> Flow<'s> {
     /// Actuals flow to parameters, results back.
     fn join_call(&mut self, passed: &CallInterface<'s>, function: u32) {
         let summary = self.summary(function);
-        let first = self.value(function, ValueIdx(0));
+        let first = self.node_of_value(function, ValueIdx(0));
         for (actual, parameter) in pairs(&passed.actuals, &summary.parameters) {
             self.graph.assign(passed.first + actual.0, first + parameter.0);
         }
@@ -193,7 +193,7 @@ impl<'s> Flow<'s> {
             return;
         }
         for (offset, value) in &summary.stack_parameters {
-            let parameter = self.value(function, *value);
+            let parameter = self.node_of_value(function, *value);
             // Cells that overlap the parameter's.
             let overlaps = |o: i32| (i64::from(o) - i64::from(*offset)).abs() < 8;
             for (_, actual) in passed.stack().filter(|s| overlaps(s.0)) {
@@ -289,7 +289,7 @@ impl<'s> Flow<'s> {
         for call in &self.summary(function).call_sites {
             let is_any = |register: u8| !registers::has(PASSED | NEVER_PASSED, register);
             for (_, value) in call.actuals.iter().filter(|a| is_any(a.0)) {
-                let node = self.value(function, *value);
+                let node = self.node_of_value(function, *value);
                 self.graph.let_escape(node, reason);
             }
         }

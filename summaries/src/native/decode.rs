@@ -126,7 +126,7 @@ pub(crate) fn decode(bytes: &[u8], offset: u32, out: &mut Vec<Instruction>) -> R
 
 /// The bytes that the instruction in `bytes` reads or writes where its displacement alone says, absolute or RIP-relative.
 /// `None` if it only forms or hints the address, adds registers to it, or it is not known how many bytes.
-pub(crate) fn direct_access(bytes: &[u8]) -> Option<u64> {
+pub(crate) fn direct_access_size(bytes: &[u8]) -> Option<u64> {
     let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
     let decoded = decoder.decode();
     let mut operands = (0..decoded.op_count()).filter(|i| decoded.op_kind(*i) == OpKind::Memory);
@@ -538,7 +538,7 @@ mod tests {
             (&[0x0f, 0xba, 0x25, 0, 0, 0, 0, 3], Some(4)),     // btl $3,0(%rip)
         ];
         for (bytes, size) in cases {
-            assert_eq!(direct_access(bytes), size, "{bytes:x?}");
+            assert_eq!(direct_access_size(bytes), size, "{bytes:x?}");
         }
     }
 

@@ -10,7 +10,7 @@
 use super::builder::{ConstraintBuilder, RawConstraint};
 use super::module::FlowModule;
 use super::state::{Pending, RegisterState, SlotValue};
-use super::unit::Refusal;
+use super::unit::FlowResult;
 use super::walker::BlockWalker;
 use crate::cfl::components::Adjacency;
 use crate::ids::{AtomIdx, ValueIdx};
@@ -72,11 +72,7 @@ fn is_routine(name: &[u8]) -> bool {
 
 impl BlockWalker<'_, '_, '_, '_> {
     /// Something is written to where a value leads.
-    pub(super) fn writes_through(
-        &mut self,
-        state: &mut RegisterState,
-        value: SlotValue,
-    ) -> Result<(), Refusal> {
+    pub(super) fn writes_through(&mut self, state: &mut RegisterState, value: SlotValue) -> FlowResult<()> {
         if !matches!(value, SlotValue::None | SlotValue::Undefined | SlotValue::Saved) {
             let to = self.builder.node(value)?;
             if !self.builder.is_foreign(to) {

@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::saved::{SavedRegisters, cells};
 use super::state::{Pending, SlotValue};
 use super::taint::FrameTaints;
-use super::unit::Refusal;
+use super::unit::FlowResult;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::native::decode::effects::{RegisterId, SLOTS};
 use crate::registers::Register;
@@ -156,7 +156,7 @@ impl ConstraintBuilder {
     }
 
     /// A value that holds exactly this.
-    pub(super) fn node(&mut self, value: SlotValue) -> Result<ValueIdx, Refusal> {
+    pub(super) fn node(&mut self, value: SlotValue) -> FlowResult<ValueIdx> {
         Ok(match value {
             SlotValue::Node(node, 0) => node,
             SlotValue::Node(node, offset) => {
@@ -183,12 +183,7 @@ impl ConstraintBuilder {
     }
 
     /// `to` holds the value too, displaced.
-    pub(super) fn flow(
-        &mut self,
-        value: SlotValue,
-        to: ValueIdx,
-        offset: Option<i64>,
-    ) -> Result<(), Refusal> {
+    pub(super) fn flow(&mut self, value: SlotValue, to: ValueIdx, offset: Option<i64>) -> FlowResult<()> {
         match (value, offset) {
             (SlotValue::None | SlotValue::Undefined | SlotValue::Saved, _) => {}
             (SlotValue::Frame(o), _) => {
@@ -223,7 +218,7 @@ impl ConstraintBuilder {
         to: ValueIdx,
         offset: Option<i64>,
         size: u32,
-    ) -> Result<(), Refusal> {
+    ) -> FlowResult<()> {
         match value {
             SlotValue::None | SlotValue::Undefined => Ok(()),
             // Pushed where the stack pointer is only known to be in the frame.
@@ -241,7 +236,7 @@ impl ConstraintBuilder {
         self.add(Constraint::Copy { from: place(from), to: place(to), size });
     }
 
-    pub(super) fn escape(&mut self, value: SlotValue) -> Result<(), Refusal> {
+    pub(super) fn escape(&mut self, value: SlotValue) -> FlowResult<()> {
         match value {
             SlotValue::None | SlotValue::Undefined => Ok(()),
             value => {
@@ -256,7 +251,7 @@ impl ConstraintBuilder {
         self.push(RawConstraint::LoadCell { offset, size, to });
     }
 
-    pub(super) fn store_cell(&mut self, offset: i64, size: u32, value: SlotValue) -> Result<(), Refusal> {
+    pub(super) fn store_cell(&mut self, offset: i64, size: u32, value: SlotValue) -> FlowResult<()> {
         match value {
             // The caller's register comes back from there, and that is all.
             SlotValue::None | SlotValue::Undefined | SlotValue::Saved => Ok(()),

@@ -10,7 +10,7 @@
 use super::builder::{ConstraintBuilder, PendingCall, ValueKey};
 use super::memory::Memory;
 use super::state::{RegisterState, SlotValue};
-use super::unit::{Destination, Op, Refusal};
+use super::unit::{Destination, FlowResult, Op};
 use super::walker::{BlockExit, BlockWalker, RESULTS};
 use crate::ids::ValueIdx;
 use crate::native::decode::Flow;
@@ -42,12 +42,7 @@ fn thunk_register(name: &[u8]) -> Option<RegisterId> {
 }
 
 impl BlockWalker<'_, '_, '_, '_> {
-    pub(super) fn jump(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &mut RegisterState,
-    ) -> Result<BlockExit, Refusal> {
+    pub(super) fn jump(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> FlowResult<BlockExit> {
         let falls = op.flow != Flow::Jump;
         match self.unit.destination(self.module, op)? {
             Destination::Inner(to) => Ok(BlockExit::To(to, falls)),
@@ -81,7 +76,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         op: &Op,
         state: &RegisterState,
         value: SlotValue,
-    ) -> Result<BlockExit, Refusal> {
+    ) -> FlowResult<BlockExit> {
         if value == SlotValue::Undefined {
             return Ok(BlockExit::Labels);
         }
@@ -122,7 +117,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         op: &Op,
         state: &RegisterState,
         value: SlotValue,
-    ) -> Result<(), Refusal> {
+    ) -> FlowResult<()> {
         let callee = match value {
             SlotValue::Saved => return self.refuse(op, true),
             SlotValue::Place(number, offset) => match self.builder.target(number) {
@@ -134,12 +129,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         self.site(at, op, &mut state.clone(), callee, false)
     }
 
-    pub(super) fn ret(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &mut RegisterState,
-    ) -> Result<BlockExit, Refusal> {
+    pub(super) fn ret(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> FlowResult<BlockExit> {
         self.builder.leaves_on(state.get(RSP));
         let elsewhere = match state.get(RSP) {
             SlotValue::Frame(0) => self.may_return_elsewhere().then_some(Memory::Frame(0)),
@@ -187,7 +177,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         builder: &mut ConstraintBuilder,
         at: usize,
         state: &RegisterState,
-    ) -> Result<RegisterState, Refusal> {
+    ) -> FlowResult<RegisterState> {
         let mut state = state.clone();
         state.set(RSP, state.get(RSP).plus(8));
         for slot in RESULTS {
@@ -202,7 +192,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         Ok(state)
     }
 
-    fn results(&mut self, op: &Op, state: &RegisterState) -> Result<(), Refusal> {
+    fn results(&mut self, op: &Op, state: &RegisterState) -> FlowResult<()> {
         self.leaves(op, state);
         for slot in RESULTS {
             self.gives(op, state, slot)?;
@@ -215,12 +205,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         Ok(())
     }
 
-    pub(super) fn call(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &mut RegisterState,
-    ) -> Result<BlockExit, Refusal> {
+    pub(super) fn call(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> FlowResult<BlockExit> {
         let (target, offset) = match self.unit.destination(self.module, op)? {
             Destination::Inner(to) => {
                 // A call to get at the instruction pointer, or on the way to an indirect jump: it pushes a label.
@@ -256,13 +241,7 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     /// A call of the profiler's hook, which every register survives; but the name isn't reserved, so that it may be any function of the program.
-    fn profile(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &mut RegisterState,
-        callee: Callee,
-    ) -> Result<(), Refusal> {
+    fn profile(&mut self, at: usize, op: &Op, state: &mut RegisterState, callee: Callee) -> FlowResult<()> {
         let mut behind = state.clone();
         self.site(at, op, &mut behind, callee, true)?;
         for slot in RESULTS {
@@ -277,7 +256,7 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     /// Code at a number is nobody's that is known.
-    fn indirect(&mut self, value: SlotValue) -> Result<Callee, Refusal> {
+    fn indirect(&mut self, value: SlotValue) -> FlowResult<Callee> {
         let value =
             if value == SlotValue::None { self.builder.unknown() } else { self.builder.node(value)? };
         Ok(Callee::Indirect(value))
@@ -290,7 +269,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         op: &Op,
         state: &mut RegisterState,
         value: SlotValue,
-    ) -> Result<BlockExit, Refusal> {
+    ) -> FlowResult<BlockExit> {
         let callee = match value {
             SlotValue::Place(target, offset) => match self.builder.target(target) {
                 Some(target) => Callee::Direct { target, offset },
@@ -312,7 +291,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         state: &mut RegisterState,
         callee: Callee,
         returns: bool,
-    ) -> Result<(), Refusal> {
+    ) -> FlowResult<()> {
         let local = matches!(callee, Callee::Direct { target, .. } if self.module.is_local(target));
         if self.module.is_outlined(callee) {
             return Err(format!("a call of what was taken out of functions at {:#x}", op.offset));

@@ -10,7 +10,7 @@ use std::ops::Range;
 use object::endian::LittleEndian as LE;
 
 use super::module::{FlowModule, Lsda};
-use super::unit::Refusal;
+use super::unit::FlowResult;
 use crate::ids::AtomIdx;
 use crate::native::relocations::{Rela, symbol_of};
 use crate::summary::{AtomKind, Definition, Reference, ReferenceKind, SymbolKind, Target};
@@ -139,7 +139,7 @@ fn handlers(table: &[u8], start: u64) -> Option<Vec<Handler>> {
 
 impl FlowModule<'_, '_> {
     /// The handlers of an atom, as its table has them.
-    pub(super) fn handlers(&self, atom: AtomIdx) -> Result<Vec<Handler>, Refusal> {
+    pub(super) fn handlers(&self, atom: AtomIdx) -> FlowResult<Vec<Handler>> {
         let first = self.lsdas.partition_point(|l| l.of < atom);
         let mut own = self.lsdas.get(first..).unwrap_or(&[]).iter().take_while(|l| l.of == atom);
         let Some(lsda) = own.next() else { return Ok(Vec::new()) };

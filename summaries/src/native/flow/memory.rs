@@ -6,7 +6,7 @@
 use super::builder::ValueKey;
 use super::saved::cells;
 use super::state::{RegisterState, SlotValue};
-use super::unit::{Op, Refusal, RelocatedOperand};
+use super::unit::{FlowResult, Op, RelocatedOperand};
 use super::walker::BlockWalker;
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::{Address, Segment};
@@ -43,7 +43,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         op: &Op,
         state: &RegisterState,
         address: &Address,
-    ) -> Result<Memory, Refusal> {
+    ) -> FlowResult<Memory> {
         let operand = if address.field { op.displacement } else { RelocatedOperand::Absent };
         if address.segment != Segment::None {
             let is_plain =
@@ -113,7 +113,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         }
     }
 
-    pub(super) fn load(&mut self, key: ValueKey, memory: Memory, size: u32) -> Result<SlotValue, Refusal> {
+    pub(super) fn load(&mut self, key: ValueKey, memory: Memory, size: u32) -> FlowResult<SlotValue> {
         Ok(match memory {
             Memory::Frame(offset) => {
                 let to = self.builder.value(key);
@@ -140,7 +140,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         memory: Memory,
         size: u32,
         value: SlotValue,
-    ) -> Result<(), Refusal> {
+    ) -> FlowResult<()> {
         match memory {
             Memory::Frame(offset) => {
                 // What is no address is not returned to.
@@ -172,14 +172,14 @@ impl BlockWalker<'_, '_, '_, '_> {
         }
     }
 
-    pub(super) fn push(&mut self, state: &mut RegisterState, value: SlotValue) -> Result<(), Refusal> {
+    pub(super) fn push(&mut self, state: &mut RegisterState, value: SlotValue) -> FlowResult<()> {
         let rsp = state.get(RSP).plus(-8);
         state.set(RSP, rsp);
         let memory = self.stack(rsp)?;
         self.store(state, memory, 8, value)
     }
 
-    pub(super) fn pop(&mut self, at: usize, state: &mut RegisterState) -> Result<SlotValue, Refusal> {
+    pub(super) fn pop(&mut self, at: usize, state: &mut RegisterState) -> FlowResult<SlotValue> {
         let rsp = state.get(RSP);
         let memory = self.stack(rsp)?;
         state.set(RSP, rsp.plus(8));
@@ -190,7 +190,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         Ok(value)
     }
 
-    pub(super) fn stack(&mut self, rsp: SlotValue) -> Result<Memory, Refusal> {
+    pub(super) fn stack(&mut self, rsp: SlotValue) -> FlowResult<Memory> {
         match rsp {
             SlotValue::Frame(o) => Ok(Memory::Frame(o)),
             SlotValue::Node(node, o) => Ok(Memory::At(node, Some(o))),

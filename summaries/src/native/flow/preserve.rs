@@ -11,7 +11,7 @@ use super::memory::Memory;
 use super::saved::SOMEWHERE;
 use super::state::{RegisterState, SlotValue};
 use super::taint::Taint;
-use super::unit::{Op, Refusal};
+use super::unit::{FlowResult, Op};
 use super::walker::BlockWalker;
 use crate::native::decode::effects::{Address, Operand, RegisterId, SLOTS, Transfer};
 use crate::registers::{PRESERVABLE, RBP, RSP};
@@ -35,7 +35,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         op: &Op,
         state: &RegisterState,
         (to, from): (Operand, Operand),
-    ) -> Result<Option<RegisterId>, Refusal> {
+    ) -> FlowResult<Option<RegisterId>> {
         Ok(match (to, from) {
             (Operand::Register(to), Operand::Register(from)) => {
                 self.is_as_at_entry(state, to, from).then_some(to)
@@ -61,7 +61,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         op: &Op,
         state: &RegisterState,
         t: &Transfer,
-    ) -> Result<u64, Refusal> {
+    ) -> FlowResult<u64> {
         let mut back = 0;
         for (address, slot) in t.loads.iter().flat_map(|a| t.writes.iter().map(move |w| (*a, w.0))) {
             let moved = (Operand::Register(slot), Operand::Memory(address));
@@ -108,7 +108,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         op: &Op,
         state: &RegisterState,
         address: &Address,
-    ) -> Result<Option<i64>, Refusal> {
+    ) -> FlowResult<Option<i64>> {
         let by_stack = matches!(address.base, Some(RSP | RBP));
         Ok(match self.address(at, op, state, address)? {
             _ if matches!(address.size, 1..8) => None,

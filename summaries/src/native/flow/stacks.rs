@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::builder::{ConstraintBuilder, PendingCall, RawConstraint, ValueKey};
 use super::state::SlotValue;
-use super::unit::Refusal;
+use super::unit::FlowResult;
 use crate::cfl::components::Adjacency;
 use crate::ids::ValueIdx;
 use crate::relation::{Callee, Constraint};
@@ -89,7 +89,7 @@ impl ConstraintBuilder {
     pub(super) fn forget_jumps_to_labels(
         &mut self,
         is_label: impl Fn(Target, i64) -> bool,
-    ) -> Result<(), Refusal> {
+    ) -> FlowResult<()> {
         if self.calls.iter().all(|call| !call.in_frame) {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use super::memory::Memory;
 use super::saved::SOMEWHERE;
 use super::state::{RegisterState, SlotValue};
 use super::taint::Taint;
-use super::unit::{CALLERS_REGISTER, Op, Refusal};
+use super::unit::{CALLERS_REGISTER, FlowResult, Op};
 use super::walker::BlockWalker;
 use crate::native::decode::effects::{FLAGS, InstructionEffect, Operand, RegisterId, Transfer};
 use crate::registers::{R11, R13, RAX, RSP, XMM0};
@@ -56,7 +56,7 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     /// A value with this taint is moved to memory: into the frame, or it is used.
-    fn put(&mut self, op: &Op, memory: Memory, taint: Taint) -> Result<(), Refusal> {
+    fn put(&mut self, op: &Op, memory: Memory, taint: Taint) -> FlowResult<()> {
         match (self.in_frame(memory), taint) {
             (_, Taint::None) | (Some(SOMEWHERE), Taint::Register(RAX | R11)) => Ok(()),
             (Some(place), _) => {
@@ -74,7 +74,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         state: &RegisterState,
         slot: RegisterId,
         parts: [SlotValue; 3],
-    ) -> Result<(), Refusal> {
+    ) -> FlowResult<()> {
         let taint = self.taint_of(op, state, slot);
         let is_symbol = |v: &SlotValue| match *v {
             SlotValue::Place(..) => true,
@@ -87,12 +87,12 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     /// A register is given to a callee, the caller or the system: it may only hold what the caller left in that same one.
-    pub(super) fn gives(&self, op: &Op, state: &RegisterState, slot: RegisterId) -> Result<(), Refusal> {
+    pub(super) fn gives(&self, op: &Op, state: &RegisterState, slot: RegisterId) -> FlowResult<()> {
         let taint = state.taint(slot);
         self.refuse(op, taint.is_certain() && taint != Taint::Joined && taint != Taint::Register(slot))
     }
 
-    pub(super) fn refuse(&self, op: &Op, is_used: bool) -> Result<(), Refusal> {
+    pub(super) fn refuse(&self, op: &Op, is_used: bool) -> FlowResult<()> {
         let at = |refusal| format!("{refusal} at {:#x}", op.offset);
         if is_used { self.builder.caller_register_used().map_err(at) } else { Ok(()) }
     }
@@ -122,7 +122,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         op: &Op,
         state: &mut RegisterState,
         (to, from): (Operand, Operand),
-    ) -> Result<Taint, Refusal> {
+    ) -> FlowResult<Taint> {
         match (to, from) {
             (Operand::Memory(address), Operand::Register(from)) => {
                 let memory = self.address(at, op, state, &address)?;
@@ -147,7 +147,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         state: &mut RegisterState,
         from: Operand,
         taint: Taint,
-    ) -> Result<(), Refusal> {
+    ) -> FlowResult<()> {
         let own = match (from, taint) {
             (Operand::Register(slot), Taint::Register(of)) if slot == of => Some(slot),
             _ => None,
@@ -171,7 +171,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         op: &Op,
         state: &mut RegisterState,
         to: RegisterId,
-    ) -> Result<Taint, Refusal> {
+    ) -> FlowResult<Taint> {
         let memory = self.stack(state.get(RSP))?;
         self.takes(op, state, memory, to);
         Ok(self.taint_at(op, memory, 8))
@@ -184,7 +184,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         op: &Op,
         state: &mut RegisterState,
         t: &Transfer,
-    ) -> Result<Vec<Taint>, Refusal> {
+    ) -> FlowResult<Vec<Taint>> {
         // Of a register that is written alone a part is, or all of it by flags (`sbb %ebx, %ebx`).
         let general: Vec<RegisterId> = t.reads.iter().copied().filter(|s| *s < XMM0 && *s != RSP).collect();
         let by_flags = t.reads.contains(&FLAGS) && t.loads.is_empty() && t.stores.is_empty();
@@ -223,7 +223,7 @@ impl BlockWalker<'_, '_, '_, '_> {
 impl ConstraintBuilder {
     /// What the caller left in a register is used. Before the states are final that says nothing: the path that sets the
     /// register may not have been walked.
-    pub(super) fn caller_register_used(&self) -> Result<(), Refusal> {
+    pub(super) fn caller_register_used(&self) -> FlowResult<()> {
         match self.recording {
             true => Err(format!("{} is used", CALLERS_REGISTER)),
             false => Ok(()),

@@ -8,7 +8,7 @@ use super::builder::ValueKey;
 use super::memory::Memory;
 use super::state::{RegisterState, SlotValue};
 use super::taint::Taint;
-use super::unit::{Op, Refusal, RelocatedOperand};
+use super::unit::{FlowResult, Op, RelocatedOperand};
 use super::walker::{BlockExit, BlockWalker};
 use crate::native::decode::effects::{FLAGS, InstructionEffect, Operand, RegisterId, Transfer, UNPASSED};
 use crate::registers::{R11, RAX, RBP, RCX, RDI, RSI, RSP};
@@ -16,12 +16,7 @@ use crate::summary::Target;
 
 impl BlockWalker<'_, '_, '_, '_> {
     /// Go through one instruction, and say where control leaves it to.
-    pub(super) fn step(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &mut RegisterState,
-    ) -> Result<BlockExit, Refusal> {
+    pub(super) fn step(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> FlowResult<BlockExit> {
         let strange = |what: &str| Err(format!("{what} at {:#x}", op.offset));
         if op.tls_call {
             state.set(RAX, SlotValue::Node(self.builder.unknown(), 0));
@@ -167,26 +162,14 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     /// Where an indirect call or jump leads.
-    fn target(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &RegisterState,
-        from: Operand,
-    ) -> Result<SlotValue, Refusal> {
+    fn target(&mut self, at: usize, op: &Op, state: &RegisterState, from: Operand) -> FlowResult<SlotValue> {
         let value = self.operand(at, op, state, from)?;
         let taint = self.taint_from(at, op, state, from)?;
         self.refuse(op, taint != Taint::None)?;
         Ok(value)
     }
 
-    fn taint_from(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &RegisterState,
-        from: Operand,
-    ) -> Result<Taint, Refusal> {
+    fn taint_from(&mut self, at: usize, op: &Op, state: &RegisterState, from: Operand) -> FlowResult<Taint> {
         Ok(match from {
             Operand::Register(slot) => self.taint_of(op, state, slot),
             Operand::Memory(address) => {
@@ -197,13 +180,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         })
     }
 
-    fn operand(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &RegisterState,
-        from: Operand,
-    ) -> Result<SlotValue, Refusal> {
+    fn operand(&mut self, at: usize, op: &Op, state: &RegisterState, from: Operand) -> FlowResult<SlotValue> {
         match from {
             Operand::Register(slot) => Ok(state.get(slot)),
             Operand::Immediate => Ok(self.immediate(op)),
@@ -221,7 +198,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         state: &mut RegisterState,
         to: Operand,
         value: SlotValue,
-    ) -> Result<(), Refusal> {
+    ) -> FlowResult<()> {
         match to {
             Operand::Register(slot) => state.set(slot, value),
             Operand::Memory(address) => {
@@ -233,13 +210,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         Ok(())
     }
 
-    fn string_move(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &mut RegisterState,
-        size: u32,
-    ) -> Result<(), Refusal> {
+    fn string_move(&mut self, at: usize, op: &Op, state: &mut RegisterState, size: u32) -> FlowResult<()> {
         let (from, to) = (state.get(RSI), state.get(RDI));
         self.uses(op, state, RSI, [SlotValue::None; 3])?;
         self.uses(op, state, RDI, [SlotValue::None; 3])?;
@@ -264,7 +235,7 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     /// The address where the next piece goes, or comes from.
-    fn next_piece(&mut self, at: usize, state: &mut RegisterState, slot: RegisterId) -> Result<(), Refusal> {
+    fn next_piece(&mut self, at: usize, state: &mut RegisterState, slot: RegisterId) -> FlowResult<()> {
         let next = match state.get(slot) {
             SlotValue::Frame(_) => SlotValue::Node(self.builder.somewhere_in_frame(), 0),
             value => self.join(ValueKey::Op(at, slot), [value])?,
@@ -273,13 +244,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         Ok(())
     }
 
-    fn string_store(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &mut RegisterState,
-        size: u32,
-    ) -> Result<(), Refusal> {
+    fn string_store(&mut self, at: usize, op: &Op, state: &mut RegisterState, size: u32) -> FlowResult<()> {
         self.uses(op, state, RAX, [SlotValue::None; 3])?;
         self.uses(op, state, RDI, [SlotValue::None; 3])?;
         let (value, to) = (state.get(RAX), state.get(RDI));
@@ -298,7 +263,7 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     /// An instruction that is not modelled: all that it writes may hold all that it reads.
-    fn other(&mut self, at: usize, op: &Op, state: &mut RegisterState, t: &Transfer) -> Result<(), Refusal> {
+    fn other(&mut self, at: usize, op: &Op, state: &mut RegisterState, t: &Transfer) -> FlowResult<()> {
         let back = self.all_put_back(at, op, state, t)?;
         let taints = self.moves_all(at, op, state, t)?;
         let mut parts: Vec<SlotValue> = t.reads.iter().map(|slot| state.get(*slot)).collect();
@@ -358,7 +323,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         &mut self,
         key: ValueKey,
         parts: impl IntoIterator<Item = SlotValue>,
-    ) -> Result<SlotValue, Refusal> {
+    ) -> FlowResult<SlotValue> {
         self.join_at(key, parts, None)
     }
 
@@ -368,7 +333,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         key: ValueKey,
         parts: impl IntoIterator<Item = SlotValue>,
         offset: Option<i64>,
-    ) -> Result<SlotValue, Refusal> {
+    ) -> FlowResult<SlotValue> {
         let mut result = SlotValue::None;
         for part in parts {
             match part {

@@ -109,13 +109,16 @@ pub(super) const CALLERS_REGISTER: &str = "the caller's register";
 /// Why a function was not understood.
 pub(super) type Refusal = String;
 
+/// A step of following a function; its error is why the function is not followed.
+pub(super) type FlowResult<T> = Result<T, Refusal>;
+
 impl Unit {
     /// Decode the atoms. `Err` says what in them has no meaning here.
     pub(super) fn read(
         module: &FlowModule<'_, '_>,
         atoms: Vec<AtomIdx>,
         effects: &mut Effects,
-    ) -> Result<Unit, Refusal> {
+    ) -> FlowResult<Unit> {
         let mut unit = Unit {
             atoms,
             ops: Vec::new(),
@@ -217,7 +220,7 @@ impl Unit {
         module: &FlowModule<'_, '_>,
         atom: AtomIdx,
         effects: &mut Effects,
-    ) -> Result<(), Refusal> {
+    ) -> FlowResult<()> {
         let (section, start, bytes) = module.code(atom).ok_or("its bytes can't be read")?;
         let mut instructions = Vec::with_capacity(bytes.len() / 4);
         let start32 = u32::try_from(start).map_err(|_| "too large")?;
@@ -299,7 +302,7 @@ impl Unit {
     }
 
     /// Where a direct jump or call leads.
-    pub(super) fn destination(&self, module: &FlowModule<'_, '_>, op: &Op) -> Result<Destination, Refusal> {
+    pub(super) fn destination(&self, module: &FlowModule<'_, '_>, op: &Op) -> FlowResult<Destination> {
         let place = match (op.displacement, op.target) {
             (RelocatedOperand::Place(Target::Symbol(symbol), offset), _) => {
                 return Ok(Destination::Outer(Target::Symbol(symbol), offset));
@@ -334,12 +337,7 @@ pub(super) fn place_of(rela: &Rela) -> u64 {
 }
 
 /// Enter what a relocation says of an instruction.
-fn apply(
-    module: &FlowModule<'_, '_>,
-    rela: &Rela,
-    instruction: &Instruction,
-    op: &mut Op,
-) -> Result<(), Refusal> {
+fn apply(module: &FlowModule<'_, '_>, rela: &Rela, instruction: &Instruction, op: &mut Op) -> FlowResult<()> {
     let (place, ty) = (place_of(rela), type_of(rela));
     if ty == R_X86_64_NONE {
         return Ok(());

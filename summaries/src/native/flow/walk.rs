@@ -12,7 +12,7 @@ use super::builder::{ConstraintBuilder, ValueKey};
 use super::compact::compact;
 use super::module::FlowModule;
 use super::state::{Edge, RegisterState, SlotValue};
-use super::unit::{CALLERS_REGISTER, Destination, Op, Refusal, Unit};
+use super::unit::{CALLERS_REGISTER, Destination, FlowResult, Op, Unit};
 use super::walker::{BlockExit, BlockWalker, at_entry};
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::{InstructionEffect, SLOTS};
@@ -25,7 +25,7 @@ const MOST_VISITS_PER_BLOCK: usize = 64;
 
 /// What came of a function: its summary, and where it jumps to with its frame in place.
 pub(super) struct WalkOutcome {
-    pub(super) summary: Result<FunctionSummary, Refusal>,
+    pub(super) summary: FlowResult<FunctionSummary>,
     pub(super) entered_in_frame: Vec<(Target, i64)>,
 }
 
@@ -87,7 +87,7 @@ fn fixpoint(
     module: &FlowModule<'_, '_>,
     unit: &Unit,
     builder: &mut ConstraintBuilder,
-) -> Result<Vec<ValueIdx>, Refusal> {
+) -> FlowResult<Vec<ValueIdx>> {
     let mut block_of = vec![None; unit.ops.len()];
     for (i, block) in (0u32..).zip(&unit.blocks) {
         if let Some(slot) = block_of.get_mut(block.start) {
@@ -253,7 +253,7 @@ impl UnitWalk<'_> {
         block: usize,
         returns_elsewhere: &mut bool,
         mut after_call: impl FnMut(&RegisterState, bool),
-    ) -> Result<(RegisterState, BlockExit), Refusal> {
+    ) -> FlowResult<(RegisterState, BlockExit)> {
         let (Some(range), Some(state)) = (self.unit.blocks.get(block), self.at.get(block)) else {
             return Err("no such block".to_owned());
         };
@@ -288,7 +288,7 @@ impl UnitWalk<'_> {
         builder: &mut ConstraintBuilder,
         block: usize,
         returns_elsewhere: &mut bool,
-    ) -> Result<(), Refusal> {
+    ) -> FlowResult<()> {
         let mut calls = Vec::new();
         let is_followed = self.is_entered_after_calls();
         let (state, leaves) = self.through(module, builder, block, returns_elsewhere, |state, pushed| {
@@ -365,7 +365,7 @@ impl UnitWalk<'_> {
 
     /// Go on behind calls that were put off, unless the frame there is another one: then the callee doesn't return. Where nothing else has led
     /// yet, that isn't known; it is tried last, and what is found to differ from then on may differ for that.
-    fn follow_deferred(&mut self, builder: &mut ConstraintBuilder) -> Result<bool, Refusal> {
+    fn follow_deferred(&mut self, builder: &mut ConstraintBuilder) -> FlowResult<bool> {
         let mut deferred = std::mem::take(&mut self.deferred);
         deferred.sort_by_key(|(block, _)| *block);
         let mut open = Vec::new();
@@ -450,7 +450,7 @@ impl UnitWalk<'_> {
         builder: &mut ConstraintBuilder,
         block: usize,
         mut returns_elsewhere: bool,
-    ) -> Result<(), Refusal> {
+    ) -> FlowResult<()> {
         if !self.is_reached(block) {
             return Ok(());
         }
@@ -484,7 +484,7 @@ impl UnitWalk<'_> {
         op: usize,
         state: &RegisterState,
         builder: &mut ConstraintBuilder,
-    ) -> Result<(), Refusal> {
+    ) -> FlowResult<()> {
         self.block(op).map_or(Ok(()), |block| self.record_join(block, state, builder))
     }
 
@@ -493,14 +493,14 @@ impl UnitWalk<'_> {
         block: usize,
         state: &RegisterState,
         builder: &mut ConstraintBuilder,
-    ) -> Result<(), Refusal> {
+    ) -> FlowResult<()> {
         self.at.get(block).map_or(Ok(()), |at| builder.flow_into(block, at, state))
     }
 }
 
 impl ConstraintBuilder {
     /// What `state` brings to the values that stand for unions where a block begins, with the state `at`.
-    fn flow_into(&mut self, block: usize, at: &RegisterState, state: &RegisterState) -> Result<(), Refusal> {
+    fn flow_into(&mut self, block: usize, at: &RegisterState, state: &RegisterState) -> FlowResult<()> {
         for slot in 0..SLOTS as u8 {
             if let SlotValue::Node(to, 0) = at.get(slot)
                 && self.key(to) == Some(ValueKey::Join(block, slot))

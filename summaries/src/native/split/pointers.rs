@@ -241,7 +241,7 @@ impl PointerReader<'_, '_, '_> {
         let Some(instruction) = self.instructions.seek(text, place) else { return (addend, None) };
         let Some(to) = displacement(rela, instruction) else { return (addend, None) };
         let bytes = text.bytes.get(instruction.offset as usize..instruction.end() as usize);
-        let size = bytes.and_then(decode::direct_access);
+        let size = bytes.and_then(decode::direct_access_size);
         let object = u64::try_from(to).ok().zip(size).and_then(|(to, size)| data.accessed(to, size));
         (to, object)
     }
