@@ -70,7 +70,7 @@ pub(crate) struct Feature {
     pub(crate) sources: Vec<SourceFile>,
     /// Shell commands, after everything is compiled.
     pub(crate) commands: Vec<String>,
-    /// Groups of alternatives; one word of each group stands on the line.
+    /// Alternatives, each of several words; one of them stands on the line.
     pub(crate) words: Vec<(Filter, Vec<String>)>,
     /// The name of the output, where it is the point.
     pub(crate) output: Option<String>,

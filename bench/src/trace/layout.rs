@@ -49,7 +49,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Of the program at `linked`, with lld's map of the link, that was made in `dir`.
+    /// Read the layout of the program at `linked`, with lld's map of the link, that was made in `dir`.
     ///
     /// # Errors
     /// If a file can't be read.

@@ -55,7 +55,8 @@ fn bytes_go_through_files_one_by_one() {
     assert_eq!(stubs(through), strings(&["t.f"]));
 }
 
-/// What functions return that are passed only addresses of code are numbers, and not what they call.
+/// An address that was passed as a number comes back from whatever returns, stores or passes numbers of the library; one that was
+/// passed to a function without a model, or a block of memory, does not.
 #[test]
 fn numbers_that_are_kept_come_back() {
     let calls = Effect::Calls {
