@@ -4,19 +4,19 @@
 //! limits of one module, which the index turned into roots; that lld drops all of it by itself ([`crate::plan`]); and what is found out later,
 //! when the linker refuses or a check fails ([`crate::pruned_link`]).
 
+mod applicable_plan;
 mod bitcode;
 mod difference;
 mod dropped;
 mod limits;
 mod output;
 mod plain_link;
-mod settle;
 
+pub use applicable_plan::{ApplicablePlan, applicable_plan};
 pub use bitcode::asked_libraries;
 pub use limits::{PlacedLimit, forbids, is_failure, warning};
 pub use output::PlainOutput;
 pub use plain_link::PlainLink;
-pub use settle::{ApplicablePlan, settle};
 
 use rayon::prelude::*;
 use summaries::{Definition, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolKind};

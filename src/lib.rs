@@ -153,7 +153,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let (index, live, followed) =
         index_modules(config, &inputs, &resolution, &mut modules, cache.as_ref(), timer);
     let mut index = ManuallyDrop::new(index);
-    // Edges are frozen; roots may be added by `settle` and `--prune-limit`.
+    // Edges are frozen; roots may be added by `applicable_plan` and `--prune-limit`.
     let summaries = summaries_of(&modules);
     let keys: Vec<_> = modules.iter().map(|module| module.key).collect();
     let cached = LinkCache { cache: cache.as_ref(), keys: &keys };
@@ -161,7 +161,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let propagator = Propagator::new(link, followed)?;
     let mut flow = timer.stage(Stage::Propagate, || propagator.run(&index, live));
     let prune_candidates = plan::limit::apply(link, &mut index, &mut flow, &propagator);
-    let applicable = gate::settle(link, &mut index, &mut flow, &propagator, timer);
+    let applicable = gate::applicable_plan(link, &mut index, &mut flow, &propagator, timer);
     // Each atom is kept, dropped or a stub.
     let mut verdict = timer.stage(Stage::Gate, || gate::gate(link, &index, &flow, &applicable));
     if let Some(dir) = &config.prune.plan_dir {

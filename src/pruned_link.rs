@@ -131,7 +131,7 @@ fn prune_and_link(
     };
     if let Some(name) = plain.asked.iter().find(is_missing) {
         let detail = format!("LLVM bitcode refers to {name}, which the pruned link does not record");
-        let limit = resolve::link_limit(Limit::BitcodeLibrary, detail);
+        let limit = resolve::link_limit(Limit::LibraryNotRecorded, detail);
         return Ok(PruneOutcome { missing_library: Some(limit), ..originals()? });
     }
     let opened = opened_paths(config, sources.inputs, sources.resolution);

@@ -201,7 +201,7 @@ impl ObjectRewrite<'_> {
         // There is room for headers and alignment besides.
         let size = self.input.size() + self.sections.order.len() * 2 * size_of::<Shdr>();
         let mut writer = ObjectWriter::new(self.input.header, size, self.sections.order.len());
-        // The relocations of a parted section, by run: made when the first of them is written.
+        // The relocations of a divided section, by run: made when the first of them is written.
         let mut of_runs: (Option<Slot>, Vec<Vec<u8>>) = (None, Vec::new());
         for (&slot, number) in self.sections.order.iter().zip(0u32..) {
             if matches!(slot, Slot::Stubs | Slot::StubRelocations | Slot::Addrsig) {

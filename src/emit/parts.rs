@@ -53,7 +53,7 @@ pub(super) struct PartialSection {
     only: Option<AtomIdx>,
 }
 
-/// Where an offset of a parted section is.
+/// Where an offset of a divided section is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OffsetLocation {
     Run(u32),
@@ -102,7 +102,7 @@ impl<'s> SplitSections<'s> {
     /// which the linker may fold some.
     ///
     /// # Errors
-    /// Atoms that are not in their section or overlap, a section that can't be parted (a table, merged or compressed
+    /// Atoms that are not in their section or overlap, a section that can't be divided (a table, merged or compressed
     /// contents), an assembler-resolved reference to a dropped atom.
     pub(super) fn decide(
         input: &Input<'_>,
@@ -165,7 +165,7 @@ impl<'s> SplitSections<'s> {
         self.sections.get(found)
     }
 
-    /// The parted section whose section symbol this is.
+    /// The divided section whose section symbol this is.
     pub(super) fn of_symbol(&self, input: &Input<'_>, symbol: u32) -> Result<Option<&PartialSection>> {
         let index = symbol as usize;
         let Some(entry) = input.symbols.get(index).filter(|_| !self.sections.is_empty()) else {
@@ -175,11 +175,11 @@ impl<'s> SplitSections<'s> {
             return Ok(None);
         }
         let SymbolPlace::Section(section) = input.place(index)? else { return Ok(None) };
-        let parted = self.of(section);
-        if parted.is_some() && entry.st_value.get(LE) != 0 {
+        let divided = self.of(section);
+        if divided.is_some() && entry.st_value.get(LE) != 0 {
             return Err(input.about(section as usize, "its section symbol is not at its start"));
         }
-        Ok(parted)
+        Ok(divided)
     }
 
     /// What the plan says of an atom, and where that atom is. An error if there is no such atom.
@@ -205,25 +205,25 @@ impl<'s> SplitSections<'s> {
         (first as usize, self.summary.atoms.get(first as usize..end as usize).unwrap_or(&[]))
     }
 
-    /// What the plan says of a section that is not parted; `None` if it is no atom.
+    /// What the plan says of a section that is not divided; `None` if it is no atom.
     pub(super) fn action_of_section(&self, section: u32) -> Option<Action> {
         let (first, atoms) = self.atoms_of(section);
         self.plan.atoms.get(first).copied().filter(|_| !atoms.is_empty())
     }
 
-    /// The atom that an address in debug information means: `at` (section and offset) holds one of `place` in `parted`. Padding
+    /// The atom that an address in debug information means: `at` (section and offset) holds one of `place` in `divided`. Padding
     /// belongs to the atom before it. `near` is where the last answer was found in what is noted.
     pub(super) fn described(
         &self,
         at: (u32, u64),
-        parted: u32,
+        divided: u32,
         place: u64,
         near: &mut usize,
     ) -> Option<AtomIdx> {
         if let Some(atom) = self.meant_at(at, near) {
             return Some(atom);
         }
-        let (first, atoms) = self.atoms_of(parted);
+        let (first, atoms) = self.atoms_of(divided);
         let next = atoms.partition_point(|a| a.offset <= place);
         (!atoms.is_empty()).then(|| AtomIdx::new(first + next.saturating_sub(1)))
     }
@@ -242,7 +242,7 @@ impl<'s> SplitSections<'s> {
         self.plan.addresses.as_ref()
     }
 
-    /// Whether all of a section that is not parted is one function that the linker may fold.
+    /// Whether all of a section that is not divided is one function that the linker may fold.
     pub(super) fn is_foldable(&self, section: u32) -> bool {
         let (first, atoms) = self.atoms_of(section);
         !atoms.is_empty() && self.plan.is_foldable(AtomIdx::new(first))
@@ -307,7 +307,7 @@ impl<'s> SplitSections<'s> {
     fn synthesize(&mut self, input: &Input<'_>) -> Result<()> {
         let mut all = Vec::new();
         for resolved in &self.summary.resolved {
-            let Some(parted) = self.of(resolved.section) else { continue };
+            let Some(divided) = self.of(resolved.section) else { continue };
             let section = resolved.section as usize;
             let about = |what: &str| {
                 Err(input.about(section, format!("the reference at {:#x} {what}", resolved.field)))
@@ -328,14 +328,14 @@ impl<'s> SplitSections<'s> {
                 return about("is to a part that is dropped");
             }
             let (OffsetLocation::Run(here), OffsetLocation::Run(there) | OffsetLocation::Stub(there)) =
-                (parted.spot(from.offset), parted.spot(to.offset))
+                (divided.spot(from.offset), divided.spot(to.offset))
             else {
                 return about("is of no part that stays");
             };
             if here == there {
                 continue;
             }
-            let start = parted.runs.get(there as usize).map_or(0, |r| r.start);
+            let start = divided.runs.get(there as usize).map_or(0, |r| r.start);
             let at = usize::try_from(resolved.field).unwrap_or(usize::MAX);
             let window = at.checked_sub(1).and_then(|before| input.data(section).ok()?.get(before..));
             let Some([opcode, field @ ..]) = window.and_then(|d| d.first_chunk::<5>()) else {
@@ -465,9 +465,9 @@ fn part(
         || flags & whole != 0
         || flags & elf::SHF_ALLOC.0 == 0
     {
-        return Err(input.about(index, "only a part of the section stays as it is, and it can't be parted"));
+        return Err(input.about(index, "only a part of the section stays as it is, and it can't be divided"));
     }
-    let mut parted = PartialSection { section, runs: Vec::new(), dropped: Vec::new(), only: None };
+    let mut divided = PartialSection { section, runs: Vec::new(), dropped: Vec::new(), only: None };
     let section_align = header.sh_addralign.get(LE).max(1);
     let mut end_before = 0;
     let mut open = false;
@@ -478,7 +478,7 @@ fn part(
         };
         end_before = end;
         if *action == Action::Drop {
-            parted.dropped.push((atom.offset, end));
+            divided.dropped.push((atom.offset, end));
             open = false;
             continue;
         }
@@ -490,7 +490,7 @@ fn part(
             let range = || Some(usize::try_from(atom.offset).ok()?..usize::try_from(end).ok()?);
             let body = range().and_then(|r| input.data(index).ok()?.get(r));
             let body = body.ok_or_else(|| input.about(index, "a stub is outside of the section"))?;
-            parted.runs.push(PartRun {
+            divided.runs.push(PartRun {
                 start: atom.offset,
                 end,
                 align,
@@ -502,11 +502,11 @@ fn part(
         }
         let RunIsolation { foldable, named } = alone(i);
         let joins = !foldable && !named;
-        match parted.runs.last_mut() {
+        match divided.runs.last_mut() {
             Some(run) if open && joins && align <= run.align => run.end = end,
-            _ => parted.runs.push(PartRun { start: atom.offset, end, align, stub: None, foldable }),
+            _ => divided.runs.push(PartRun { start: atom.offset, end, align, stub: None, foldable }),
         }
         open = joins;
     }
-    Ok(parted)
+    Ok(divided)
 }

@@ -124,8 +124,8 @@ pub(super) fn action_of(
     if parts.belongs_to_dropped_jump_table(relocated.section, entry.r_offset.get(LE)) {
         return Ok(RelocationAction::Remove);
     }
-    if let Some(parted) = parts.of_symbol(input, symbol)? {
-        return treat_part(input, parts, relocated, entry, parted, near);
+    if let Some(divided) = parts.of_symbol(input, symbol)? {
+        return treat_part(input, parts, relocated, entry, divided, near);
     }
     let disposition = symbols.disposition(symbol)?;
     let stub = symbols.is_stub(symbol);
@@ -146,18 +146,18 @@ pub(super) fn action_of(
     if dangles { resolve(input, relocated, entry) } else { Ok(RelocationAction::Keep) }
 }
 
-/// Decide one relocation against the section symbol of a parted section.
+/// Decide one relocation against the section symbol of a divided section.
 fn treat_part(
     input: &Input<'_>,
     parts: &SplitSections<'_>,
     relocated: RelocatedSection,
     entry: &Rela,
-    parted: &PartialSection,
+    divided: &PartialSection,
     near: &mut usize,
 ) -> Result<RelocationAction> {
     let (offset, addend) = (entry.r_offset.get(LE), entry.r_addend.get(LE));
     let error = |what: &str| {
-        let of = String::from_utf8_lossy(input.section_name(parted.section as usize));
+        let of = String::from_utf8_lossy(input.section_name(divided.section as usize));
         let message = format!("the relocation at {offset:#x} against section {of} + {addend:#x} {what}");
         Err(input.about(relocated.section as usize, message))
     };
@@ -169,28 +169,28 @@ fn treat_part(
         let atom = match is_debug {
             true => {
                 let place = u64::try_from(addend).unwrap_or(0);
-                parts.described((relocated.section, offset), parted.section, place, near)
+                parts.described((relocated.section, offset), divided.section, place, near)
             }
-            false => parts.retarget(relocated.section, offset).or(parted.only()),
+            false => parts.retarget(relocated.section, offset).or(divided.only()),
         };
         let Some(atom) = atom else { return error("has no known target") };
         let (atom, action) = parts.atom(atom)?;
-        if atom.section != parted.section {
+        if atom.section != divided.section {
             return error("is said to mean another section");
         }
         match action {
             Action::Drop => OffsetLocation::Dropped,
-            Action::Keep | Action::Stub => parted.spot(atom.offset),
+            Action::Keep | Action::Stub => divided.spot(atom.offset),
         }
     } else {
         match u64::try_from(addend) {
             // It may be the end of a range that stays, or the start of one that goes, or the other way round.
-            Ok(place) if !relocated.alloc && parted.is_seam(place) => {
+            Ok(place) if !relocated.alloc && divided.is_seam(place) => {
                 return error("is where a part ends and another begins");
             }
-            Ok(place) => match parted.spot(place) {
+            Ok(place) => match divided.spot(place) {
                 // The end of a range, or of the section.
-                OffsetLocation::Nowhere if !relocated.alloc => parted.ended(place),
+                OffsetLocation::Nowhere if !relocated.alloc => divided.ended(place),
                 spot => spot,
             },
             Err(_) => OffsetLocation::Nowhere,
@@ -198,18 +198,18 @@ fn treat_part(
     };
     match spot {
         OffsetLocation::Run(run) => {
-            let start = parted.run(run).map_or(0, |r| r.start) as i64;
+            let start = divided.run(run).map_or(0, |r| r.start) as i64;
             Ok(RelocationAction::Retarget {
-                section: parted.section,
+                section: divided.section,
                 run,
                 addend: addend.wrapping_sub(start),
             })
         }
         OffsetLocation::Stub(run) if relocated.alloc => {
-            let start = parted.run(run).map_or(0, |r| r.start) as i64;
+            let start = divided.run(run).map_or(0, |r| r.start) as i64;
             let addend = addend.wrapping_sub(start);
             match !relocated.unwind && means_entry(relocated, entry, addend) {
-                true => Ok(RelocationAction::Retarget { section: parted.section, run, addend }),
+                true => Ok(RelocationAction::Retarget { section: divided.section, run, addend }),
                 false => Err(into_stub(input, relocated, entry)),
             }
         }

@@ -42,7 +42,7 @@ pub(super) struct Scan {
     patches: Vec<Patch>,
     /// By section: the relocation section has an entry left.
     has_entries: Vec<bool>,
-    /// Which runs of parted sections have relocations.
+    /// Which runs of divided sections have relocations.
     pub(super) of_parts: PartRelocations,
     /// (old section, run) of every run whose section symbol is needed, sorted.
     pub(super) section_symbols: Vec<(u32, u32)>,
@@ -74,14 +74,14 @@ pub(super) fn scan(
             continue;
         }
         let relocated = RelocatedSection::of(input, target_index)?;
-        let parted = parts.of(relocated.section);
+        let divided = parts.of(relocated.section);
         let actions = actions(input, unwind, parts, symbols, relocated, entries)?;
-        let mut any = entries.is_empty() && parted.is_none();
+        let mut any = entries.is_empty() && divided.is_none();
         for (entry, action) in entries.iter().zip(&actions) {
             let symbol = entry.r_sym(LE, false);
             let offset = entry.r_offset.get(LE);
             if *action != RelocationAction::Remove
-                && let Some(run) = parted.and_then(|p| p.run_at(offset))
+                && let Some(run) = divided.and_then(|p| p.run_at(offset))
             {
                 scan.of_parts.old.push((index as u32, run));
                 any = true;
@@ -124,10 +124,10 @@ fn actions(
     relocated: RelocatedSection,
     entries: &[Rela],
 ) -> Result<Vec<RelocationAction>> {
-    let (moved, parted) = (unwind.of(relocated.section), parts.of(relocated.section));
+    let (moved, divided) = (unwind.of(relocated.section), parts.of(relocated.section));
     let goes = |offset: u64| {
         moved.is_some_and(|m| m.relocated(offset).is_none())
-            || parted.is_some_and(|p| p.run_at(offset).is_none())
+            || divided.is_some_and(|p| p.run_at(offset).is_none())
     };
     let share = |entries: &[Rela]| {
         let mut near = 0;
@@ -187,16 +187,16 @@ impl Scan {
         if parts.is_empty() {
             return Ok(());
         }
-        for parted in &parts.sections {
+        for divided in &parts.sections {
             if parts.addresses().is_some() {
-                let listed = parted.runs.iter().zip(0..).filter(|(run, _)| !run.foldable);
-                self.section_symbols.extend(listed.map(|(_, run)| (parted.section, run)));
+                let listed = divided.runs.iter().zip(0..).filter(|(run, _)| !run.foldable);
+                self.section_symbols.extend(listed.map(|(_, run)| (divided.section, run)));
             }
-            self.section_symbols.extend(parted.stubs().map(|(run, _)| (parted.section, run)));
-            let carrier = carrier(input, dispositions, parted.section);
-            for added in parts.synthesized(parted.section) {
-                let Some(run) = parted.run_at(added.field) else { continue };
-                self.section_symbols.push((parted.section, added.target));
+            self.section_symbols.extend(divided.stubs().map(|(run, _)| (divided.section, run)));
+            let carrier = carrier(input, dispositions, divided.section);
+            for added in parts.synthesized(divided.section) {
+                let Some(run) = divided.run_at(added.field) else { continue };
+                self.section_symbols.push((divided.section, added.target));
                 match carrier {
                     Some(index) => {
                         self.of_parts.old.push((index as u32, run));
@@ -204,14 +204,14 @@ impl Scan {
                             *slot = true;
                         }
                     }
-                    None => self.of_parts.new.push((parted.section, run)),
+                    None => self.of_parts.new.push((divided.section, run)),
                 }
             }
         }
         for index in (1..input.sections.len()).filter(|i| input.role(*i) == Role::Addrsig) {
             for symbol in tables::listed(input, index)? {
-                if let Some(parted) = parts.of_symbol(input, symbol)? {
-                    self.section_symbols.extend((0..parted.runs.len() as u32).map(|r| (parted.section, r)));
+                if let Some(divided) = parts.of_symbol(input, symbol)? {
+                    self.section_symbols.extend((0..divided.runs.len() as u32).map(|r| (divided.section, r)));
                 }
             }
         }
@@ -282,7 +282,7 @@ pub(super) fn write(output: Output<'_>, index: usize, out: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-/// The entries of each run of the parted section `section`: those of the relocation section `index`, and where that is
+/// The entries of each run of the divided section `section`: those of the relocation section `index`, and where that is
 /// the first one of the section, those that the parting adds. Together they are in the order of their offsets. Without
 /// `index` also the calls of stubs that report.
 pub(super) fn write_parts(
@@ -292,11 +292,11 @@ pub(super) fn write_parts(
     index: Option<usize>,
 ) -> Result<Vec<Vec<u8>>> {
     let Output { input, parts, table, .. } = output;
-    let Some(parted) = parts.of(section) else { return Ok(Vec::new()) };
-    let mut entries: Vec<Vec<Rela>> = vec![Vec::new(); parted.runs.len()];
+    let Some(divided) = parts.of(section) else { return Ok(Vec::new()) };
+    let mut entries: Vec<Vec<Rela>> = vec![Vec::new(); divided.runs.len()];
     let mut push = |offset: u64, mut entry: Rela| {
-        let Some(run) = parted.run_at(offset) else { return };
-        let start = parted.run(run).map_or(0, |r| r.start);
+        let Some(run) = divided.run_at(offset) else { return };
+        let start = divided.run(run).map_or(0, |r| r.start);
         entry.r_offset = U64::new(LE, offset - start);
         if let Some(slot) = entries.get_mut(run as usize) {
             slot.push(entry);

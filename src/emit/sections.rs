@@ -28,7 +28,7 @@ pub(super) struct SectionDisposition {
 pub(super) enum Slot {
     /// A section that is emitted as it was in the input.
     Whole(u32),
-    /// A run of a parted section.
+    /// A run of a divided section.
     Part {
         section: u32,
         run: u32,
@@ -61,7 +61,7 @@ impl Slot {
     }
 }
 
-/// Which runs of parted sections have relocations, as emission found them.
+/// Which runs of divided sections have relocations, as emission found them.
 #[derive(Debug, Default)]
 pub(super) struct PartRelocations {
     /// The relocation sections of parts, as (old relocation section, run), sorted.
@@ -185,8 +185,8 @@ impl SectionDisposition {
             if ordered && target != 0 && self.keeps(index) && !self.keeps(target) {
                 return Err(input.about(index, "stays, but the section that it is ordered after goes"));
             }
-            let parted = parts.of(section.sh_link.get(LE)).filter(|p| p.only().is_none());
-            if ordered && self.keeps(index) && parted.is_some() {
+            let divided = parts.of(section.sh_link.get(LE)).filter(|p| p.only().is_none());
+            if ordered && self.keeps(index) && divided.is_some() {
                 return Err(input.about(index, "is ordered after a section of which only a part stays"));
             }
         }
@@ -216,8 +216,8 @@ impl SectionDisposition {
                 (Role::Relocations, Some(header)) => parts.of(header.sh_info.get(LE)),
                 _ => None,
             };
-            if let Some(parted) = parts.of(section) {
-                let runs = 0..parted.runs.len() as u32;
+            if let Some(divided) = parts.of(section) {
+                let runs = 0..divided.runs.len() as u32;
                 order.extend(runs.map(|run| Slot::Part { section, run }));
                 let fresh = runs_of(&relocations.new, section).into_iter();
                 order.extend(fresh.map(|run| Slot::NewRelocations { target: section, run }));
@@ -247,7 +247,7 @@ impl SectionNumbering {
         }
     }
 
-    /// The new index of a run of a parted section.
+    /// The new index of a run of a divided section.
     pub(super) fn part(&self, section: u32, run: u32) -> Option<u32> {
         let index = self.of(section)?.checked_add(run)?;
         (self.order.get(index as usize) == Some(&Slot::Part { section, run })).then_some(index)

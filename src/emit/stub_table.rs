@@ -54,15 +54,15 @@ pub(super) fn named<'n>(
     }
     names.sort_unstable();
     let mut stubs = Vec::new();
-    for parted in &parts.sections {
-        for (run, code) in parted.stubs() {
-            let place = (parted.section, run);
+    for divided in &parts.sections {
+        for (run, code) in divided.stubs() {
+            let place = (divided.section, run);
             let first = names.partition_point(|(p, _, _)| *p < place);
             let name = names.get(first).filter(|(p, _, _)| *p == place);
-            let name = name.map_or(input.section_name(parted.section as usize), |n| input.symbol_name(n.2));
+            let name = name.map_or(input.section_name(divided.section as usize), |n| input.symbol_name(n.2));
             let symbol = symbols
-                .run(parted.section, run)
-                .ok_or_else(|| input.about(parted.section as usize, "a stub in it has no section symbol"))?;
+                .run(divided.section, run)
+                .ok_or_else(|| input.about(divided.section as usize, "a stub in it has no section symbol"))?;
             stubs.push(NamedStub { code, name, symbol });
         }
     }

@@ -25,7 +25,7 @@ pub(super) enum EmittedSymbol {
     /// A local signature of a group whose own definition went: only its name matters.
     Absolute,
 }
-/// The run in which a symbol of a parted section is.
+/// The run in which a symbol of a divided section is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SymbolRun {
     pub(super) symbol: u32,

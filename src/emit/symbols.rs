@@ -6,7 +6,7 @@
 //! merges visibilities over all objects (gABI, "Symbol Table"); that entry is weak, so that it can neither pull a
 //! member out of an archive nor be reported as undefined. Order is preserved, so locals stay before globals.
 //!
-//! A section symbol stays with the first part of a section that is parted; the other parts get their own where
+//! A section symbol stays with the first part of a section that is divided; the other parts get their own where
 //! something refers to them, behind the local symbols of the input.
 //!
 //! Undefined symbols that nothing referred to in the input stay: they were put there for their effect on
@@ -43,7 +43,7 @@ pub(super) struct Symbols<'p> {
     was_referenced: Vec<bool>,
     /// Some relocation that stays names it.
     is_referenced: Vec<bool>,
-    /// The run of each symbol that stays in a parted section, in order.
+    /// The run of each symbol that stays in a divided section, in order.
     homes: Vec<SymbolRun>,
 }
 fn malformed(message: impl Into<String>) -> Error {
@@ -238,11 +238,11 @@ impl<'p> Symbols<'p> {
             } else {
                 table.new.push(next);
                 if i < self.first_global
-                    && let Some(parted) = parts.of_symbol(input, i as u32)?
-                    && table.run(parted.section, 0).is_none()
+                    && let Some(divided) = parts.of_symbol(input, i as u32)?
+                    && table.run(divided.section, 0).is_none()
                 {
-                    let at = table.runs.partition_point(|(s, _, _)| *s < parted.section);
-                    table.runs.insert(at, (parted.section, 0, next));
+                    let at = table.runs.partition_point(|(s, _, _)| *s < divided.section);
+                    table.runs.insert(at, (divided.section, 0, next));
                 }
                 next += 1;
             }
@@ -254,7 +254,7 @@ impl<'p> Symbols<'p> {
     }
 }
 
-/// Where a symbol of a parted section is; `None` if that goes.
+/// Where a symbol of a divided section is; `None` if that goes.
 fn home(
     input: &Input<'_>,
     parts: &SplitSections<'_>,
@@ -267,11 +267,11 @@ fn home(
         Err(input.about(section as usize, message).at_symbol(name))
     };
     let symbol = symbol as u32;
-    if let Some(parted) = parts.of_symbol(input, symbol)? {
-        let start = parted.run(0).map_or(0, |r| r.start);
+    if let Some(divided) = parts.of_symbol(input, symbol)? {
+        let start = divided.run(0).map_or(0, |r| r.start);
         return Ok(Some(SymbolRun { symbol, run: 0, start, stub: None }));
     }
-    let (Definition::Atom(atom), Some(parted)) = (definition, parts.of(section)) else {
+    let (Definition::Atom(atom), Some(divided)) = (definition, parts.of(section)) else {
         return about("only a part of the section is dropped, and a symbol of it is of no atom");
     };
     let (atom, action) = parts.atom(atom)?;
@@ -281,11 +281,11 @@ fn home(
     if action == Action::Drop {
         return Ok(None);
     }
-    let (OffsetLocation::Run(run) | OffsetLocation::Stub(run)) = parted.spot(atom.offset) else {
+    let (OffsetLocation::Run(run) | OffsetLocation::Stub(run)) = divided.spot(atom.offset) else {
         return about("a symbol is of no part that stays");
     };
     let value = input.symbols.get(symbol as usize).map_or(0, |s| s.st_value.get(LE));
-    match parted.run(run) {
+    match divided.run(run) {
         // A place in the body goes with the body.
         Some(r) if r.stub.is_some() && value != r.start && symbol < input.first_global as u32 => Ok(None),
         Some(r) if r.stub.is_some() && value != r.start => about("a global symbol is in the body of a stub"),

@@ -55,8 +55,8 @@ pub(super) fn addrsig(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     for symbol in listed(input, index)? {
-        if let Some(parted) = parts.of_symbol(input, symbol)? {
-            symbols.runs_of(parted.section).for_each(|new| write_uleb(new, out));
+        if let Some(divided) = parts.of_symbol(input, symbol)? {
+            symbols.runs_of(divided.section).for_each(|new| write_uleb(new, out));
         } else if let Some(new) = symbols.of(symbol) {
             write_uleb(new, out);
         }
@@ -97,9 +97,9 @@ pub(super) fn new_addrsig(
             (EmittedSymbol::AsItWas, SymbolPlace::Section(section)) => match parts.of(section) {
                 // Those of the parts are listed below, the first one's among them.
                 Some(_) if symbol.st_type() == elf::STT_SECTION => false,
-                Some(parted) => {
+                Some(divided) => {
                     let home = symbols.homes.binary_search_by_key(&(old as u32), |h| h.symbol).ok();
-                    let run = home.and_then(|h| symbols.homes.get(h)).and_then(|h| parted.run(h.run));
+                    let run = home.and_then(|h| symbols.homes.get(h)).and_then(|h| divided.run(h.run));
                     !run.is_some_and(|r| r.foldable)
                 }
                 None => !parts.is_foldable(section),
@@ -110,10 +110,11 @@ pub(super) fn new_addrsig(
             listed.push(new);
         }
     }
-    for parted in &parts.sections {
-        for (_, index) in parted.runs.iter().zip(0..).filter(|(run, _)| !run.foldable) {
-            let lost = || input.about(parted.section as usize, format!("part {index} has no symbol to list"));
-            listed.push(symbols.run(parted.section, index).ok_or_else(lost)?);
+    for divided in &parts.sections {
+        for (_, index) in divided.runs.iter().zip(0..).filter(|(run, _)| !run.foldable) {
+            let lost =
+                || input.about(divided.section as usize, format!("part {index} has no symbol to list"));
+            listed.push(symbols.run(divided.section, index).ok_or_else(lost)?);
         }
     }
     listed.sort_unstable();

@@ -174,17 +174,17 @@ fn is_gone(
     entry: &Rela,
 ) -> Result<bool> {
     let symbol = entry.r_sym(LE, false);
-    let Some(parted) = parts.of_symbol(input, symbol)? else {
+    let Some(divided) = parts.of_symbol(input, symbol)? else {
         let disposition = symbols.disposition(symbol)?;
         return Ok(matches!(disposition, SymbolDisposition::Gone | SymbolDisposition::Replaced)
             || symbols.is_stub(symbol));
     };
     let addend = entry.r_addend.get(LE);
-    match u64::try_from(addend).map(|offset| parted.spot(offset)) {
+    match u64::try_from(addend).map(|offset| divided.spot(offset)) {
         Ok(OffsetLocation::Run(_)) => Ok(false),
         Ok(OffsetLocation::Dropped | OffsetLocation::Stub(_)) => Ok(true),
         Ok(OffsetLocation::Nowhere) | Err(_) => Err(input.about(
-            parted.section as usize,
+            divided.section as usize,
             format!("an unwind table refers to {addend:#x}, which is no function"),
         )),
     }

@@ -31,6 +31,7 @@ pub fn is_failure(limit: Limit) -> bool {
             | Limit::Bitcode
             | Limit::OpaqueBitcode
             | Limit::BitcodeLibrary
+            | Limit::LibraryNotRecorded
             | Limit::GccLto
             | Limit::ScriptWithoutGc
             | Limit::ScriptFilePattern

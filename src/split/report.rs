@@ -143,7 +143,7 @@ impl ObjectReport {
                 _ if have_debug_info(&summary.atoms) => {
                     limits = whole("debug-info", "the object has debug information")
                 }
-                _ => limits = whole(TIED, "nothing in it can be parted"),
+                _ => limits = whole(TIED, "nothing in it can be divided"),
             }
             let kept = limits.iter().fold(0u64, |sum, (_, bytes, _)| sum.saturating_add(*bytes)).min(bytes);
             let divided = if parts > 1 { bytes - kept } else { 0 };

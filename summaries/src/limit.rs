@@ -92,6 +92,8 @@ limits! {
     OpaqueBitcode, "opaque-bitcode", Module, "another level than sections, or bitcode of compilers";
     /// LLVM bitcode that mentions a library under --as-needed which only code made of bitcode needs, or an undefined symbol: the plain link may compile what refers to it although it is dead.
     BitcodeLibrary, "bitcode-library", Module, "libraries without --as-needed, or no undefined symbols";
+    /// The output of the pruned link doesn't record a library that LLVM bitcode refers to, as that of the plain link may: the originals are linked.
+    LibraryNotRecorded, "library-not-recorded", Link, "libraries without --as-needed";
     /// LLVM bitcode with records that a newer LLVM, or one that is too old, has.
     UnknownBitcode, "unknown-bitcode", Link, "bitcode of LLVM 14 to 22";
     /// LLVM bitcode whose summary is of a version that is not known.

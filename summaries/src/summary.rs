@@ -309,11 +309,11 @@ pub const NEAR_JUMP: u8 = 0xe9;
 /// A PC-relative reference from one atom of a split section to another, for which the assembler left no relocation: the
 /// 32-bit field at `field` holds `target - (end of instruction)`.
 ///
-/// When the atoms are parted it needs a relocation `R_X86_64_PC32` against the target's part, whose addend is
+/// When the atoms are divided it needs a relocation `R_X86_64_PC32` against the target's part, whose addend is
 /// `field + value - (start of the target atom)`, `value` being what the field holds.
 ///
 /// Where the byte before the field is [`SHORT_JUMP`] the field has one byte, and three bytes of padding are behind it: when the
-/// atoms are parted the jump becomes `jmp rel32`, and `value` is what the byte holds, less 3.
+/// atoms are divided the jump becomes `jmp rel32`, and `value` is what the byte holds, less 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ResolvedReference {
     /// It is the ELF index of the section.

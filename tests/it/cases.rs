@@ -89,8 +89,8 @@ cases! {
     cv_forwarded
     cv_goto_offsets
     cv_handlers
-    cv_instances
-    cv_instances_kept
+    cv_heap_cloning
+    cv_heap_cloning_kept
     cv_jump_from_frame
     cv_kept
     cv_labels_elsewhere

@@ -19,8 +19,8 @@ pub(super) enum Seen {
     Inside(Option<InputPlace>, u64),
     /// The resolver of an IFUNC that the linked file asks for.
     Resolver,
-    /// Outside, by its names; none: code made at run time.
-    Outside(BTreeSet<String>),
+    /// In a shared library, by its names; none: code made at run time.
+    Library(BTreeSet<String>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl SiteComparison {
         let mut leaves = !site.jump;
         for target in &site.targets {
             let (stays, problem) = match target {
-                Seen::Outside(names) => (false, outside(claim, names)),
+                Seen::Library(names) => (false, of_library(claim, names)),
                 Seen::Resolver => (false, None),
                 Seen::Inside(target_place, address) => {
                     let target_atom = target_place.and_then(|p| Some((p, report.atom_at(p)?)));
@@ -132,7 +132,7 @@ impl SiteComparison {
 /// Whether the site has called one thing, that its function mentions.
 fn is_direct(report: &TraceReport, site: &Executed) -> bool {
     match site.targets.as_slice() {
-        [Seen::Outside(names)] => !names.is_disjoint(&site.mentions),
+        [Seen::Library(names)] => !names.is_disjoint(&site.mentions),
         [Seen::Inside(Some(place), _)] => {
             let target = report.atom_at(*place).and_then(|atom| report.atoms.get(atom));
             let mentioned = |t: &TracedAtom| t.symbols.iter().any(|s| site.mentions.contains(s));
@@ -179,7 +179,7 @@ fn inside(
     }
 }
 
-fn outside(claim: Option<&Claim>, names: &BTreeSet<String>) -> Option<(&'static str, String)> {
+fn of_library(claim: Option<&Claim>, names: &BTreeSet<String>) -> Option<(&'static str, String)> {
     let name = || match names.first() {
         Some(_) => names.iter().map(String::as_str).collect::<Vec<_>>().join(" = "),
         None => "code of no file's symbol".into(),
@@ -265,18 +265,18 @@ mod tests {
         }
         let external = claim(State::Resolved, &[], &["puts"]);
         let names = ["_IO_puts", "puts"].map(str::to_owned).into();
-        assert!(misses(Some(external), false, Seen::Outside(names)).is_empty());
+        assert!(misses(Some(external), false, Seen::Library(names)).is_empty());
     }
 
     #[test]
     fn a_target_outside_the_set_is_a_miss() {
         let wrong = claim(State::Resolved, &[(1, Some(0x40))], &["exit"]);
         for target in
-            [at(OTHER), at(InputPlace { offset: 0x44, ..CALLED }), Seen::Outside(["puts".to_owned()].into())]
+            [at(OTHER), at(InputPlace { offset: 0x44, ..CALLED }), Seen::Library(["puts".to_owned()].into())]
         {
             assert_eq!(misses(Some(wrong.clone()), false, target), ["the target is not in the set"]);
         }
-        let unnamed = Seen::Outside(BTreeSet::new());
+        let unnamed = Seen::Library(BTreeSet::new());
         assert_eq!(misses(Some(wrong), false, unnamed), ["the target is not in the set"]);
     }
 

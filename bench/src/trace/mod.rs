@@ -6,7 +6,7 @@
 
 mod compare;
 mod layout;
-mod outside;
+mod library_functions;
 mod program;
 pub(crate) mod report;
 mod tracer;
@@ -251,7 +251,7 @@ fn executed(program: &TracedProgram, layout: &Layout, report: &TraceReport, trac
         let seen = |target: &CallTarget| match target {
             CallTarget::Inside(at) if program.resolvers.contains(at) => Seen::Resolver,
             CallTarget::Inside(at) => Seen::Inside(layout.place_of(*at), *at),
-            CallTarget::Outside(names) => Seen::Outside(names.clone()),
+            CallTarget::Library(names) => Seen::Library(names.clone()),
         };
         let place = layout.place_of(address);
         let caller = place.and_then(|p| report.atoms.get(report.atom_at(p)?));

@@ -49,9 +49,9 @@ fn seen(program: &TracedProgram, trace: &Trace) -> BTreeMap<(String, String), u6
         for (target, hits) in &observed.targets {
             let callee = match target {
                 CallTarget::Inside(address) => program.function(*address).unwrap_or("unnamed").to_owned(),
-                CallTarget::Outside(names) if names.contains("puts") => "puts".to_owned(),
-                CallTarget::Outside(names) if names.contains("memcpy") => "memcpy".to_owned(),
-                CallTarget::Outside(names) => format!("{names:?}"),
+                CallTarget::Library(names) if names.contains("puts") => "puts".to_owned(),
+                CallTarget::Library(names) if names.contains("memcpy") => "memcpy".to_owned(),
+                CallTarget::Library(names) => format!("{names:?}"),
             };
             *out.entry((caller.clone(), callee)).or_default() += hits;
         }

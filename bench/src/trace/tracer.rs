@@ -22,7 +22,7 @@ use nix::sys::signal::{self, Signal};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use super::outside::{Outside, read_word};
+use super::library_functions::{LibraryFunctions, read_word};
 use super::program::TracedProgram;
 use crate::Result;
 
@@ -37,7 +37,7 @@ pub(super) enum CallTarget {
     /// The address is one of the program's file.
     Inside(u64),
     /// A function of a shared library by the names that it goes by; none: code made at run time.
-    Outside(BTreeSet<String>),
+    Library(BTreeSet<String>),
 }
 
 #[derive(Debug, Default)]
@@ -74,7 +74,7 @@ struct Image {
     /// What is added to the file's addresses.
     bias: u64,
     memory: File,
-    outside: Outside,
+    library_functions: LibraryFunctions,
 }
 
 struct Tracer<'p> {
@@ -223,7 +223,11 @@ impl Image {
             vector.chunks_exact(8).filter_map(|w| w.try_into().ok().map(u64::from_le_bytes)).collect();
         let entry = words.chunks_exact(2).find(|pair| pair[0] == AT_ENTRY)?[1];
         let memory = File::options().read(true).write(true).open(format!("/proc/{pid}/mem")).ok()?;
-        Some(Image { bias: entry.wrapping_sub(program.entry), memory, outside: Outside::default() })
+        Some(Image {
+            bias: entry.wrapping_sub(program.entry),
+            memory,
+            library_functions: LibraryFunctions::default(),
+        })
     }
 
     fn restore(&self, program: &TracedProgram, site: u64) -> Result<()> {
@@ -240,11 +244,17 @@ impl Image {
             (program.extent.0..program.extent.1).contains(&address).then_some(address)
         };
         let Some(address) = inside(target) else {
-            return CallTarget::Outside(self.outside.names(target, program, pid, self.bias, &self.memory));
+            return CallTarget::Library(self.library_functions.names(
+                target,
+                program,
+                pid,
+                self.bias,
+                &self.memory,
+            ));
         };
         let Some(slot) = program.plt.get(&address) else { return CallTarget::Inside(address) };
         if let Some(name) = program.slots.get(slot) {
-            return CallTarget::Outside(BTreeSet::from([name.clone()]));
+            return CallTarget::Library(BTreeSet::from([name.clone()]));
         }
         // An IFUNC of the program itself.
         let implementation = read_word(&self.memory, slot.wrapping_add(self.bias));

@@ -98,7 +98,7 @@ impl Layout<'_> {
                 ));
             }
         };
-        let Some(parted) = self.parts.of(section) else {
+        let Some(divided) = self.parts.of(section) else {
             return Ok(match self.parts.action_of_section(section) {
                 Some(Action::Drop | Action::Stub) => Vec::new(),
                 Some(Action::Keep) | None => vec![(begin, end)],
@@ -109,8 +109,8 @@ impl Layout<'_> {
             let stays = meant.is_some_and(|a| self.parts.atom(a).is_ok_and(|(_, a)| a == Action::Keep));
             return Ok(if stays { vec![(begin, end)] } else { Vec::new() });
         }
-        let next = parted.runs.partition_point(|r| r.end as i64 <= first);
-        let runs = parted.runs.get(next..).unwrap_or(&[]).iter();
+        let next = divided.runs.partition_point(|r| r.end as i64 <= first);
+        let runs = divided.runs.get(next..).unwrap_or(&[]).iter();
         let runs = runs.take_while(|r| (r.start as i64) < last).filter(|r| r.stub.is_none());
         let cut = runs.map(|r| (first.max(r.start as i64), last.min(r.end as i64))).filter(|(b, e)| b < e);
         Ok(cut.filter_map(|(b, e)| encode(section, b).zip(encode(section, e))).collect())
@@ -142,8 +142,8 @@ impl Layout<'_> {
     /// Which part of its section a made-up address that stays is in: addresses with the same answer keep their distance.
     pub(super) fn part(&self, address: u64) -> Option<(u32, u32)> {
         let (section, place) = decode(address)?;
-        let Some(parted) = self.parts.of(section) else { return Some((section, 0)) };
-        let run = parted.runs.partition_point(|r| r.start as i64 <= place).checked_sub(1)?;
+        let Some(divided) = self.parts.of(section) else { return Some((section, 0)) };
+        let run = divided.runs.partition_point(|r| r.start as i64 <= place).checked_sub(1)?;
         Some((section, run as u32))
     }
 }

@@ -449,8 +449,8 @@ fn random_plans_of_parts_are_carried_out_or_refused() {
                         verified.unwrap_or_else(|e| panic!("{e}"));
                         let planned: Vec<_> = summary.atoms.iter().zip(&plan.atoms).collect();
                         let mut sections = planned.chunk_by(|a, b| a.0.section == b.0.section);
-                        let parted = sections.any(|a| a.iter().any(|(_, action)| *action != a[0].1));
-                        in_parts.set(in_parts.get() + usize::from(parted));
+                        let divided = sections.any(|a| a.iter().any(|(_, action)| *action != a[0].1));
+                        in_parts.set(in_parts.get() + usize::from(divided));
                     }
                 }
             }

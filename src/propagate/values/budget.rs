@@ -19,8 +19,8 @@ pub(super) struct Budget {
     pub(super) pairs: usize,
     /// Elements of a set from which on what is accessed through it is accessed once for all that hold it.
     pub(super) alike: usize,
-    /// Instances of a function that hands out memory; what else calls it shares one.
-    pub(super) instances: usize,
+    /// Clones of a function that hands out memory; what else calls it shares one.
+    pub(super) heap_clones: usize,
     /// Elements of sets that are made before those that nobody holds are forgotten.
     pub(super) room: usize,
     /// Steps that are free for every link, however small it is.
@@ -41,7 +41,7 @@ pub(super) const BUDGET: Budget = Budget {
     objects: 24,
     pairs: 16,
     alike: 8,
-    instances: 16,
+    heap_clones: 16,
     room: 1 << 20,
     free: 300_000,
     steps: [400, 500, 1200],

@@ -50,7 +50,7 @@ pub(super) const MAX_DEPTH: usize = 3;
 
 /// A function that has a summary, for all that enters it or for one call.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Instance {
+pub(super) struct FunctionClone {
     pub(super) position: usize,
     pub(super) local: usize,
     /// The node of its value 0, once anything asks for it.
@@ -71,11 +71,11 @@ pub(super) struct Flow<'s> {
     pub(super) object_kinds: Vec<ObjectKind>,
     object_of: Vec<Option<u32>>,
     first_function: Vec<u32>,
-    /// Each function as all enter it that have no instance of their own, then those instances.
-    pub(super) functions: Vec<Instance>,
-    /// How many functions there are; behind them come the instances that calls have for themselves.
+    /// Each function as all enter it that have no clone of their own, then those clones.
+    pub(super) functions: Vec<FunctionClone>,
+    /// How many functions there are; behind them come the clones that calls have for themselves.
     pub(super) common: usize,
-    /// Instances of which nothing is in the graph yet, and the atoms of their functions.
+    /// Clones of which nothing is in the graph yet, and the atoms of their functions.
     pub(super) made: Vec<(u32, AtomId)>,
     pub(super) sites: Vec<Site<'s>>,
     /// By function: what calls pass on the stack to where nobody looks.
@@ -113,7 +113,7 @@ impl<'s> Flow<'s> {
     pub(super) fn new(places: LinkPlaces<'s>, budget: Budget) -> Self {
         let mut functions = Vec::new();
         for (position, summary) in places.sources.summaries.iter().enumerate() {
-            functions.extend((0..summary.functions.len()).map(|local| Instance::new(position, local)));
+            functions.extend((0..summary.functions.len()).map(|local| FunctionClone::new(position, local)));
         }
         let atoms = places.atoms();
         Flow {
@@ -293,8 +293,8 @@ impl<'s> Flow<'s> {
     }
 
     pub(super) fn summary(&self, function: u32) -> &'s FunctionSummary {
-        let instance = self.functions[function as usize];
-        &self.places.sources.summaries[instance.position].functions[instance.local]
+        let clone = self.functions[function as usize];
+        &self.places.sources.summaries[clone.position].functions[clone.local]
     }
 
     /// The node of a value of a function. The first call makes the nodes of all its values, and its frame.

@@ -3,7 +3,7 @@
 //! Without that all memory of a program that allocates through a function of its own (`xmalloc`, `__rust_alloc`) would be one
 //! object. Safe because such a function is small, is left by a return to its caller alone (one that returns elsewhere has no
 //! summary, and one that jumps to a value has an indirect call), and because every other way into it, from unseen code, through a pointer, at
-//! a label, goes to the instance that all of those share; so do the calls beyond a budget, which a set would not tell apart anyway (`budget`).
+//! a label, goes to the clone that all of those share; so do the calls beyond a budget, which a set would not tell apart anyway (`budget`).
 //! Left out: functions that get their memory from a value that they call, and larger ones (docs/REJECTED.md).
 
 use summaries::ValueIdx;
@@ -11,36 +11,36 @@ use summaries::models::Effect;
 use summaries::registers::{RAX, Register};
 use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary};
 
-use super::flow::{Flow, Instance, MAX_DEPTH};
+use super::flow::{Flow, FunctionClone, MAX_DEPTH};
 use super::places::ResolvedPlace;
 use crate::ids::AtomId;
 
-/// Values of a function that has instances, at most: one that checks what it got and reports a failure has no more.
+/// Values of a function that has clones, at most: one that checks what it got and reports a failure has no more.
 const MAX_VALUES: u32 = 24;
 
-/// Instances that a link may have; a larger one as many as it has functions.
+/// Clones that a link may have; a larger one as many as it has functions.
 const ALWAYS: usize = 1024;
 
-impl Instance {
+impl FunctionClone {
     pub(super) fn new(position: usize, local: usize) -> Self {
-        Instance { position, local, ..Instance::default() }
+        FunctionClone { position, local, ..FunctionClone::default() }
     }
 }
 
 impl Flow<'_> {
-    /// The instance of `callee` that a direct call of its entry joins.
-    pub(super) fn instance(&mut self, call: &CallSite, callee: u32, atom: AtomId) -> u32 {
+    /// The clone of `callee` that a direct call of its entry joins.
+    pub(super) fn heap_clone(&mut self, call: &CallSite, callee: u32, atom: AtomId) -> u32 {
         let is_any = result_of(&call.results).is_some();
         if !is_any || !self.returns_fresh(callee, MAX_DEPTH) {
             return callee;
         }
         let are_spent = self.functions.len() - self.common >= self.common.max(ALWAYS);
-        let Instance { position, local, others, .. } = &mut self.functions[callee as usize];
-        if *others >= self.graph.budget.instances || are_spent {
+        let FunctionClone { position, local, others, .. } = &mut self.functions[callee as usize];
+        if *others >= self.graph.budget.heap_clones || are_spent {
             return callee;
         }
         *others += 1;
-        let own = Instance::new(*position, *local);
+        let own = FunctionClone::new(*position, *local);
         let id = self.functions.len() as u32;
         self.functions.push(own);
         self.pending_stack_arguments.push(Vec::new());
@@ -49,7 +49,7 @@ impl Flow<'_> {
         id
     }
 
-    /// Bring what instances do into the graph, those that they lead to besides.
+    /// Bring what clones do into the graph, those that they lead to besides.
     pub(super) fn activate_made(&mut self) {
         while let Some((function, by)) = self.made.pop() {
             self.activate(function, by);

@@ -88,8 +88,8 @@ pub struct Statistics {
     pub stubs: usize,
     pub constraints: usize,
     pub nodes: usize,
-    /// The instances of functions that hand out memory, one for each call.
-    pub instances: usize,
+    /// The clones of functions that hand out memory, one for each call.
+    pub heap_clones: usize,
     /// Memory objects that a budget joined with others.
     pub joined_objects: usize,
     /// The work that was done, in elements of sets looked at.
@@ -178,7 +178,7 @@ fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics
     let mut statistics = Statistics {
         constraints: flow.graph.constraints,
         nodes: flow.graph.nodes.len(),
-        instances: flow.functions.len() - flow.common,
+        heap_clones: flow.functions.len() - flow.common,
         joined_objects: flow.graph.joined_objects,
         steps: flow.graph.work.steps + flow.graph.sets.steps,
         given_up: flow.graph.given_up,

@@ -44,7 +44,7 @@ impl<'s> Flow<'s> {
             // Most calls: nothing more will be known of it.
             self.called[atom.index()] = true;
             self.live(atom, Witness::Called { caller });
-            let callee = self.instance(call, callee, atom);
+            let callee = self.heap_clone(call, callee, atom);
             return self.join_call(&passed, callee);
         }
         let (indirect, jump) = (place.is_none(), call.jump);

@@ -218,7 +218,7 @@ proptest! {
         free in 0usize..300,
         steps in prop::array::uniform3(0usize..4),
     ) {
-        let budget = Budget { objects, pairs: objects, alike: objects, instances: objects, room: 0, free, steps, most: [usize::MAX; 3] };
+        let budget = Budget { objects, pairs: objects, alike: objects, heap_clones: objects, room: 0, free, steps, most: [usize::MAX; 3] };
         let mut choices = Choices(bytes.iter());
         let text = text(&choices.program(), &choices.data());
         let (exact, (flow, names)) = (expected(&text), flow_of_within("a.o -e f0 -o out", &[&text], &[], budget));

@@ -173,7 +173,7 @@ pub(super) fn width(ty: u32) -> Option<u8> {
     }
 }
 
-/// Collect the references between functions that have no relocation, and tie what can't be parted.
+/// Collect the references between functions that have no relocation, and tie what can't be divided.
 fn follow(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> SplitOutcome {
     let mut starts = Vec::with_capacity(text.instructions.len() + 1);
     for (index, function) in text.functions.iter().enumerate() {

@@ -2,7 +2,7 @@
 //!
 //! Boundaries are sized object symbols: the size is the compiler's own measure (`.size`), and what overlaps is one object.
 //! Bytes that no symbol covers (padding, constants without a name, jump tables) stay with the object before them, those
-//! before the first one with that: together with what they may belong to they can't be wrongly parted. A symbol of any other
+//! before the first one with that: together with what they may belong to they can't be wrongly divided. A symbol of any other
 //! kind, or without size, says that the section was not laid out by a compiler, and it stays whole.
 //!
 //! Left out: who refers to what; see [`super::pointers`]. Sections of groups, merged and thread-local ones, and all that are found

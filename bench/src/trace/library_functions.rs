@@ -15,11 +15,11 @@ use super::program::TracedProgram;
 
 /// Names by address, in one process.
 #[derive(Debug, Default)]
-pub(super) struct Outside {
+pub(super) struct LibraryFunctions {
     known: BTreeMap<u64, BTreeSet<String>>,
 }
 
-impl Outside {
+impl LibraryFunctions {
     /// The names of `address`; empty for code that is no function of a library.
     pub(super) fn names(
         &mut self,

@@ -26,7 +26,7 @@ pub struct ApplicablePlan {
 }
 
 /// Plan, and keep what can't be emitted as planned, until all can be.
-pub fn settle(
+pub fn applicable_plan(
     link: LinkInputs<'_>,
     index: &mut Index,
     flow: &mut ValueFlow,
