@@ -95,6 +95,7 @@ cases! {
     cv_kept
     cv_labels_elsewhere
     cv_library_ways
+    cv_many_stack_cells
     cv_mmx
     cv_mixed_sections
     cv_moved_return

@@ -18,6 +18,10 @@ use crate::registers::Register;
 use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place};
 use crate::summary::Target;
 
+/// Cells that a call passes by value, at most. Of more the frame is an object, and the call passes what that holds: in a large function
+/// without optimisation each call may pass nearly every cell, which would be as many values as calls times cells.
+const MAX_STACK_ARGUMENTS: usize = 64;
+
 /// What a value is the value of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ValueKey {
@@ -294,10 +298,21 @@ impl ConstraintBuilder {
             Some(rsp) => call.tail && rsp == 0,
             None => self.has_cells(),
         };
-        let frame = self.raw.iter().any(leaks) || self.calls.iter().any(is_left);
         let in_frame_at = self.may_be_in_frame();
         let stored = self.cells_of(true);
         let loaded = self.cells_of(false);
+        // Cells that are written and never read are for callees; so may be what was written just before.
+        let passed = |call: &PendingCall| -> Vec<(i32, i64)> {
+            let Some(rsp) = call.rsp else { return Vec::new() };
+            let may_pass =
+                |cell: i64| call.pending.cells.contains(cell) || loaded.binary_search(&cell).is_err();
+            let above = stored.iter().filter(|cell| **cell >= rsp + 8 && may_pass(**cell));
+            above.map(|cell| ((*cell - rsp) as i32, *cell)).take(MAX_STACK_ARGUMENTS + 1).collect()
+        };
+        let arguments: Vec<Vec<(i32, i64)>> = self.calls.iter().map(passed).collect();
+        let are_many = |arguments: &Vec<(i32, i64)>| arguments.len() > MAX_STACK_ARGUMENTS;
+        let frame =
+            self.raw.iter().any(leaks) || self.calls.iter().any(is_left) || arguments.iter().any(are_many);
         let mut constraints = Vec::new();
         if frame && self.frame_escapes {
             let to = self.value(ValueKey::FrameSomewhere);
@@ -341,27 +356,25 @@ impl ConstraintBuilder {
             }
         }
         let mut call_sites = Vec::with_capacity(self.calls.len());
-        for call in std::mem::take(&mut self.calls) {
-            let mut stack = Vec::new();
-            // Cells that are written and never read are for callees; so may be what was written just before.
-            let may_pass =
-                |cell: i64| call.pending.cells.contains(cell) || loaded.binary_search(&cell).is_err();
+        for (call, arguments) in std::mem::take(&mut self.calls).into_iter().zip(arguments) {
+            let in_memory = are_many(&arguments);
             let by_value = call.pending.is_through(&in_frame_at);
-            for cell in stored.iter().filter(|c| may_pass(**c)) {
-                let Some(rsp) = call.rsp.filter(|rsp| *cell >= rsp + 8) else { continue };
+            let mut stack = Vec::new();
+            for (offset, cell) in arguments.into_iter().filter(|_| !in_memory) {
                 let value = match frame {
-                    false => self.value(ValueKey::Cell(*cell)),
+                    false => self.value(ValueKey::Cell(cell)),
                     true => {
-                        let to = self.value(ValueKey::CellForCallee(*cell));
-                        let (from, extra) = self.in_frame(*cell);
+                        let to = self.value(ValueKey::CellForCallee(cell));
+                        let (from, extra) = self.in_frame(cell);
                         constraints.extend([extra, Constraint::Load { from, to, size: 8 }]);
                         to
                     }
                 };
-                stack.push(((*cell - rsp) as i32, value));
+                stack.push((offset, value));
             }
             stack.sort_unstable();
-            let in_frame = frame && (self.copy_to_frame || call.rsp.is_none() || call.tail || by_value);
+            let in_frame =
+                frame && (in_memory || self.copy_to_frame || call.rsp.is_none() || call.tail || by_value);
             call_sites.push(CallSite {
                 section: call.section,
                 offset: call.offset,
