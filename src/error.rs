@@ -1,7 +1,7 @@
 //! Errors of the tool: typed, each with the stage, file, section and symbol that it is about.
 //!
 //! An error here means "a stage of ours failed"; what follows from it (the originals are linked, or with
-//! `--prune-strict` exit status 1) is decided once, in [`crate::run`]. A condition that the linker would report
+//! `--prune-strict` exit status 1) is decided once, in [`crate::link_main`]. A condition that the linker would report
 //! itself is no error but a [`Limit`](summaries::Limit): the linker gives its own message.
 
 use std::fmt;

@@ -2,8 +2,9 @@
 //!
 //! The pruned link writes into a hidden folder beside the output, so that the output appears complete or not at
 //! all. Where a rename would not do what the linker does (the output is a symbolic link or one of several names of a
-//! file, or the folder takes no other file) it writes to the output itself. Its messages are held back until it has succeeded: if it fails, the originals are linked in our
-//! place (the same process, by exec), so exit status, messages and signals are the linker's own. However we end, the
+//! file, or the folder takes no other file) it writes to the output itself. Its messages are held back until it has succeeded: if it fails, the originals are linked, by a
+//! child with our streams, and exit status, messages and signals are the linker's own; where nothing is to be said or done after them, the
+//! linker takes our place (exec). However we end, the
 //! linker ends with us ([`bound`]) and what we made goes ([`workspace`]).
 
 pub mod bound;
@@ -73,10 +74,22 @@ fn wait_for_plain(config: &Config, warning: Option<&str>) -> ExitCode {
             ExitCode::FAILURE
         }
     };
-    if let (true, Some(warning)) = (status == ExitCode::SUCCESS, warning) {
+    if status == ExitCode::SUCCESS { after_originals(config, warning) } else { status }
+}
+
+/// The linker took the originals: the `warning` of why it was given them is said, which under `--prune-strict` is an error, and then there is no output.
+fn after_originals(config: &Config, warning: Option<&str>) -> ExitCode {
+    let Some(warning) = warning else { return ExitCode::SUCCESS };
+    if !config.prune.strict {
         eprintln!("lto-prune: warning: {warning}");
+        return ExitCode::SUCCESS;
     }
-    status
+    if config.output.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
+        // An output that can't be removed is there, and the status says that it is not to be used.
+        let _ = std::fs::remove_file(&config.output);
+    }
+    eprintln!("lto-prune: error: {warning}");
+    ExitCode::FAILURE
 }
 
 /// Run the linker on the pruned objects, its messages held back.

@@ -43,7 +43,7 @@ impl PruneOutcome {
     pub fn refusal(&self) -> Option<String> {
         let messages = String::from_utf8_lossy(self.refused.as_ref()?);
         let first = messages.lines().next().unwrap_or("no message");
-        Some(format!("link: the linker refused the pruned objects ({first}); the originals were linked"))
+        Some(format!("link: the linker refused the pruned objects ({first}) and took the originals"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Sections of which only a part stays, and the parts in which they are emitted.
+//! Sections that are emitted in parts, and the parts.
 //!
 //! Decides the parts: a run of neighbouring atoms that stay is one part, a section of its own with the name, type and
 //! flags of the original. Safe because within a run every distance is what it was, and what reaches from one run to
@@ -41,7 +41,7 @@ pub(super) struct PartRun {
     pub(super) foldable: bool,
 }
 
-/// A section of which only a part stays.
+/// A section that is emitted in parts: some of it goes, or some of it gets a section of its own.
 #[derive(Debug)]
 pub(super) struct PartialSection {
     pub(super) section: u32,
@@ -396,7 +396,7 @@ impl PartialSection {
         }
     }
 
-    /// The run that the byte at `offset` is in, or would be.
+    /// The run to which the byte at `offset` of the original section belongs, a stub's too.
     fn holding(&self, offset: u64) -> Option<(u32, &PartRun)> {
         let next = self.runs.partition_point(|r| r.start <= offset);
         let index = next.checked_sub(1)?;

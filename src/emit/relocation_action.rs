@@ -1,6 +1,6 @@
 //! The action of each relocation: keep, retarget, resolve here, remove.
 //!
-//! In an allocated section every relocation stays, and one whose symbol has no definition left is an error: the
+//! In an allocated section every relocation of what stays does so, and one whose symbol has no definition left is an error: the
 //! plan was wrong. In a section that is not allocated (debug information above all) a relocation to what is
 //! dropped is resolved here, to the value that `ld.lld --gc-sections` writes for a dead target, because consumers
 //! know that value: 1 in `.debug_loc` and `.debug_ranges` (where 0 would end a list), all ones in `.debug_names`,
@@ -8,7 +8,7 @@
 //! (lld's `InputSection::relocateNonAlloc`, held against ld.lld 19). The bytes of a compressed section can't be patched:
 //! such sections are decompressed before ([`debug`](super::debug)).
 //!
-//! Against the symbol of a section of which only a part stays, a relocation is retargeted to the section symbol of the run
+//! Against the symbol of a section that is emitted in parts, a relocation is retargeted to the section symbol of the run
 //! that it means, the addend less the run's start. What it means is exact in `.eh_frame` and outside of allocated
 //! sections; elsewhere (a PC-relative addend is biased) the summary says it. Relocations of a jump table go with
 //! the function that owns it.
@@ -108,7 +108,7 @@ pub(super) fn field_of(kind: RelocationType) -> Option<(u8, Formula)> {
     })
 }
 
-/// Decide one relocation. `near` is any number to begin with, and then what the last decision left there.
+/// Decide one relocation. `near` is a hint where to search: any number to begin with, and then what the last decision left there.
 pub(super) fn action_of(
     input: &Input<'_>,
     symbols: &Symbols<'_>,

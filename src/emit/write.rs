@@ -38,14 +38,15 @@ impl ObjectWriter {
 
     /// Begin the contents of a section; they are appended to [`out`](Self::out).
     pub(super) fn start(&mut self, header: &Shdr) {
-        // Null and empty sections need no room.
+        // What has no bytes in the file (`SHT_NULL`, `SHT_NOBITS`) needs no room.
         if header.sh_type.get(LE) != elf::SHT_NULL && header.sh_type.get(LE) != elf::SHT_NOBITS {
             self.align(header.sh_addralign.get(LE));
         }
         self.start = self.out.len();
     }
 
-    /// End the contents of a section: its place and size follow from what was appended.
+    /// End the contents of a section and add its header: place and size follow from what was appended, but for `SHT_NOBITS`, whose size is the header's.
+    /// Of a header of `SHT_NULL` only the name stays.
     pub(super) fn end(&mut self, mut header: Shdr) {
         if header.sh_type.get(LE) == elf::SHT_NULL {
             header = Shdr { sh_name: header.sh_name, ..empty_header() };

@@ -29,7 +29,8 @@ enum Bytes {
     Read(Vec<u8>),
 }
 
-/// Device, inode, size and time of change: what is another file, or other contents, has another one.
+/// Device, inode, size and time of modification: another file has another one, and so has one that was written to, unless size and time of
+/// modification were put back.
 type Stamp = (u64, u64, u64, i64, i64);
 
 fn stamp(meta: &Metadata) -> Stamp {

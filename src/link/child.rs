@@ -1,7 +1,7 @@
 //! The linker as a child, on the line as it was given: where we can't become it.
 //!
-//! That is so when something of ours has to end after it: an analysis beside it, or a response file that holds a line
-//! too long for the system. It has our standard streams, and signals and exit status go through us as if we were it.
+//! That is so when something of ours has to end after it: an analysis beside it, a warning or a report behind it, or a
+//! response file that holds a line too long for the system. It has our standard streams, and signals and exit status go through us as if we were it.
 //! An interrupt from the terminal reaches it without us, since the terminal signals the whole group; what is sent to
 //! us alone we pass on.
 

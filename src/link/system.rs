@@ -34,10 +34,7 @@ pub fn link(config: &Config, system: &Path, warning: Option<&str>) -> ExitCode {
             // A closed pipe is the reader's business, as it is when the linker writes itself.
             let _ = std::io::stdout().write_all(&output.stdout);
             let _ = std::io::stderr().write_all(&output.stderr);
-            if let Some(warning) = warning {
-                eprintln!("lto-prune: warning: {warning}");
-            }
-            ExitCode::SUCCESS
+            super::after_originals(config, warning)
         }
         _ => exec(config, system),
     }

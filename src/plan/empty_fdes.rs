@@ -2,8 +2,8 @@
 //!
 //! A section without bytes (a basic block that ends in unreachable code, a function of nothing else) starts where the next one does, and
 //! each may have an FDE. lld, wild, gold and GNU ld have one order for the two in `.eh_frame_hdr`, or leave one out; mold sorts them in an order
-//! that depends on how many entries there are (1.10.1), and libgcc's search ends at the later one. So a link from which
-//! other code went may unwind through a function no more that the plain one unwinds through. Without the empty entries there is no choice.
+//! that depends on how many entries there are (1.10.1), and libgcc's search ends at the later one. So a program from which
+//! other code went may fail to unwind through a function through which the plain one unwinds. Without the empty entries there is no choice.
 //! Safe because an FDE of no bytes covers no place of code. Left out: modules that are kept whole because they are not understood.
 
 use rayon::prelude::*;

@@ -2,8 +2,8 @@
 //!
 //! Two reachability passes over the reference graph tell: one over all edges (liveness), one without those edges to code that are neither a
 //! call nor follow from how objects are put together. What only the first reaches is the most that value flow can drop, for it
-//! takes away nothing but mentions. Where that is too little to be worth it, plain liveness is the result and no function is followed. It decides about time
-//! alone: value flow keeps nothing that liveness drops. Left out: data that would go with that code.
+//! takes away nothing but mentions. Where that is too little to be worth it, plain liveness is the result and no function is followed. It decides how
+//! much may go, never what must stay: value flow keeps nothing that liveness drops. Left out: data that would go with that code.
 
 use summaries::{AtomKind, ModuleSummary};
 
@@ -54,7 +54,8 @@ pub(crate) fn candidates(index: &Index, code: &[u64], liveness: &Liveness) -> Ve
     atoms.map(|atom| liveness.is_live(atom) && !called.is_live(atom)).collect()
 }
 
-/// Whether the functions of what lives by references are summarised for value flow: at the level `pointers`, where the gate is open.
+/// Whether the functions of what lives by references are summarised for value flow: at the level `pointers`, where the gate is open and, unless the
+/// level was named, no more code lives than `--prune-budget`.
 pub fn is_followed(
     config: &Config,
     summaries: &[&ModuleSummary],

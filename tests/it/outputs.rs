@@ -108,6 +108,7 @@ const WRONG: &[Wrong] = &[
     Wrong { right: EXECUTABLE, wrong: "-e main main.o tls.o liba.so", says: "has thread-local data" },
     Wrong { right: STATIC, wrong: "-e 0 main.o a.o", says: "an executable without entry" },
     Wrong { right: STATIC, wrong: "-r main.o a.o", says: "neither executable nor shared library" },
+    Wrong { right: EXECUTABLE, wrong: "-e main missing.o", says: "the linker refused the pruned objects" },
 ];
 
 /// A linker that does the link to `out` as it is told to, and any other one as `wrong.line` says.

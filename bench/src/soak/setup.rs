@@ -15,7 +15,7 @@ pub(crate) enum Compiler {
 impl Compiler {
     pub(crate) const ALL: [Compiler; 2] = [Compiler::Gcc, Compiler::Clang];
 
-    /// Which one has the turn where a seed is for one alone.
+    /// The compiler of a seed under `--one-compiler`: gcc of even ones, clang of odd ones.
     pub(crate) fn in_turn(seed: u64) -> Compiler {
         if seed.is_multiple_of(2) { Compiler::Gcc } else { Compiler::Clang }
     }

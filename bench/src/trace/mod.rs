@@ -121,7 +121,7 @@ fn closed(link: &Link) -> Option<Link> {
     Some(link)
 }
 
-/// The corpus, with links that export everything once more without that, and the mains, as far as they are asked for.
+/// The links of the corpus, those that export everything once more without that, and the mains that `only` names, or all if it is empty.
 ///
 /// # Errors
 /// If a main doesn't compile, or nothing is left.

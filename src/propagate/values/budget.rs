@@ -5,7 +5,7 @@
 //! (it only adds), keeps what is known of functions, and makes the rest of the work near-linear, as unification does (Steensgaard).
 //!
 //! Work is counted in steps, not in time: an element that was looked at, an edge along which the mark of an overdefined value
-//! was propagated. An edge that is added counts for several, since it stays in memory. Steps in proportion to the constraints are free. Beyond them a set distinguishes no objects; beyond more, all memory that has not
+//! was propagated. An edge that is added counts for several, since it stays in memory. A number of steps in proportion to the constraints changes nothing. Beyond it a set distinguishes no objects; beyond more, all memory that has not
 //! escaped becomes one object; and should that not be enough, every value becomes unknown and all escapes, which is what
 //! the level `functions` knows. Each only adds. Which sets exceed a budget first depends on the order of work, which is fixed: a link gives the same result
 //! every time. The report counts what was joined and says what was given up.
@@ -48,7 +48,7 @@ pub(super) const BUDGET: Budget = Budget {
     most: [40_000_000, 50_000_000, 100_000_000],
 };
 
-/// What was given up for want of work, each more than the one before.
+/// What was given up because the budget was spent, each more than the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum GivenUp {
     #[default]

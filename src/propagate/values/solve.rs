@@ -4,8 +4,8 @@
 //! any set is propagated: both cover much of the rest. A node that may be anything is handed no element that has escaped, and one
 //! that besides lets all escape is handed none at all. The other nodes are worked off in rounds, each in the order that the last
 //! search for cycles gave: a node before those that it flows to (Pereira and Berlin, "Wave propagation and deep propagation for
-//! pointer analysis", CGO 2009). Everything only adds, so the order decides the time and never the result: it is the least
-//! fixpoint.
+//! pointer analysis", CGO 2009). Everything only adds, so the order decides the time and not the result, the least
+//! fixpoint, but for which sets exceed a budget ([`budget`](super::budget)).
 
 use super::graph::{
     Access, CELL, ComplexConstraint, ConstraintGraph, EscapeReason, Event, MemoryClass, NodeEscape, NodeId,

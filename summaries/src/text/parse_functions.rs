@@ -249,7 +249,7 @@ pub(super) fn known_offset(cursor: &mut LineCursor<'_>) -> Result<i64> {
     }
 }
 
-/// The words are such as `size 8`.
+/// Read words such as `size 8`: a number of bytes.
 pub(super) fn size(cursor: &mut LineCursor<'_>) -> Result<u32> {
     expect(cursor, "size")?;
     cursor.number()

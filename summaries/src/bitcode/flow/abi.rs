@@ -50,7 +50,7 @@ pub(super) fn passing(module: &IrModule, list: AttributeList, convention: u32) -
     if !matches!(convention, 0 | 8 | 9 | 14 | 15 | 78) || !module.attributes.unknown.is_empty() {
         return None;
     }
-    // GlobalNumbers with a point in general registers; `None` for its callers too, who have the same attribute.
+    // Floating-point numbers are passed in general registers; `None` for its callers too, who have the same attribute.
     if module.attributes.has_key(list, b"use-soft-float")? {
         return None;
     }
@@ -99,7 +99,8 @@ fn is_lane(module: &IrModule, element: TypeId) -> bool {
     )
 }
 
-/// Where arguments of these types are; `None` in the list is one whose type is not known.
+/// Where arguments of these types are; `None` in the list is one whose type is not known. One such, or one that is passed by value, and any may
+/// be anywhere.
 pub(super) fn arguments(
     module: &IrModule,
     sizes: &Sizes,

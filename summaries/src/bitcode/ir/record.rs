@@ -29,7 +29,7 @@ impl<'r> Record<'r> {
         self.operands.len()
     }
 
-    /// All that are left, which stay.
+    /// All that are left, without taking them.
     pub(super) fn rest(&self) -> &'r [u64] {
         self.operands
     }

@@ -93,6 +93,7 @@ pub(super) fn divide(
             )),
             None => None,
         };
+        // The last of these is no refusal: the section is divided, and each of those references keeps all of its objects.
         if let Some(why) = &why {
             let detail = format!("section {}: {why}", context.describe(data.section));
             let size = context.tables.sections.get(data.section as usize).map_or(0, |s| s.size);
