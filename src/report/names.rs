@@ -1,4 +1,4 @@
-//! Stable names, as reports have them.
+//! Stable names of kinds, limits and outcomes, as reports have them; those of atoms are their symbols.
 
 use summaries::{AtomKind, Binding, ModuleKind, SymbolKind};
 

@@ -38,7 +38,7 @@ pub enum Origin {
     /// The front end read the module.
     Extracted,
     Cache,
-    /// A file `X.ltosum` beside the object, or in the folder of that name beside the archive.
+    /// A file `X.ltosum` beside the object or in the folder of that name beside the archive, or an interface.
     Sidecar,
     /// The section `.lto_prune.summary` in the object itself.
     Section,

@@ -237,7 +237,8 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// Unseen code is called: it may do anything with what it is passed, and return anything.
+    /// Unseen code is called: it may do anything with what the calling convention passes (and with all that registers hold, where code that takes
+    /// any of them is called), and return anything.
     pub(super) fn call_unknown(&mut self, site: u32) {
         let reason = self.callee_reason(site);
         let this = &mut self.sites[site as usize];
