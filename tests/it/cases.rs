@@ -125,6 +125,7 @@ cases! {
     cv_regcall
     cv_registers
     cv_return_address
+    cv_return_address_leak
     cv_return_thunk
     cv_scanned_data
     cv_scanned_memory

@@ -320,6 +320,12 @@ impl ConstraintBuilder {
         }
         let mut cell_pairs: FxHashSet<(i64, ValueIdx, bool)> = FxHashSet::default();
         for raw in std::mem::take(&mut self.raw) {
+            // The return address, which no store of this function puts there.
+            if let RawConstraint::LoadCell { offset, size, to } = raw
+                && cells(offset, size).any(|cell| cell == 0)
+            {
+                constraints.push(Constraint::Unknown { to });
+            }
             match raw {
                 RawConstraint::Plain(constraint) => constraints.push(constraint),
                 RawConstraint::LoadCell { offset, size, to } if frame => {
@@ -333,9 +339,6 @@ impl ConstraintBuilder {
                 RawConstraint::LoadCell { offset, size, to } => {
                     let exact = offset % 8 == 0 && size == 8;
                     for cell in cells(offset, size) {
-                        if cell == 0 {
-                            constraints.push(Constraint::Unknown { to });
-                        }
                         if cell_pairs.insert((cell, to, false)) {
                             let from = self.value(ValueKey::Cell(cell));
                             let offset = exact.then_some(0);
