@@ -29,8 +29,8 @@ enum Bytes {
     Read(Vec<u8>),
 }
 
-/// Device, inode, size and time of modification: another file has another one, and so has one that was written to, unless size and time of
-/// modification were put back.
+/// Device, inode, size and time of modification. Another file has another stamp, and so has one that was written to, unless its size is
+/// the same and its time was put back to what it was before.
 type Stamp = (u64, u64, u64, i64, i64);
 
 fn stamp(meta: &Metadata) -> Stamp {

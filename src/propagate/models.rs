@@ -1,7 +1,7 @@
 //! Which model a function of a shared library has: by the library's soname and the symbol, never by a bare name.
 //!
-//! Safe because a symbol is looked up where resolution says that it comes from: a function of a
-//! library that has no table has no model and may do anything, and for one that the link itself defines its summary counts, if it has one. Libraries allocate by functions that a program or another library may
+//! Safe because a symbol is looked up where resolution says that it comes from: a function of a library that has no table has no model and
+//! may do anything, and for one that the link itself defines its summary counts, if it has one. Libraries allocate by functions that a program or another library may
 //! define; where one does, the functions of libraries that allocate or free may do anything. Left out: what the loader puts before the library
 //! (`LD_PRELOAD`); that is taken to do what the library's own function does.
 

@@ -66,8 +66,8 @@ pub fn of_link(
     summarise(inputs, &resolution.loaded, options, cache)
 }
 
-/// Summarise the loaded modules: each from its interface or sidecar, from the cache, or by its front end. The result has their order, whatever
-/// the number of threads.
+/// Summarise the loaded modules: each from its interface or sidecar, from the cache, or by its front end.
+/// The result has their order, whatever the number of threads is.
 pub fn summarise(
     inputs: &Inputs,
     loaded: &[ModuleId],

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::compilers::assembled;
 use crate::flow::{callees, function, held, module};
 use summaries::ids::ValueIdx;
-use summaries::relation::{Callee, Constraint};
+use summaries::relation::{CallSite, Callee, Constraint};
 use summaries::{Granularity, Limit, ModuleSummary, Target};
 
 /// A call of what maps memory says no place if the constant before it leaves that open, on every way to the call.
@@ -444,4 +444,22 @@ fn pieces_in_any_order() {
     assert_eq!(summaries::extract::extract_by(&object, Granularity::Pointers, &backwards), expected);
     assert!(most.into_inner() > 3);
     assert_eq!(summaries::extract::extract_by(&object, Granularity::Pointers, &some), expected);
+}
+
+/// Where the return address is nothing is stored that this function knows, whether the frame is values or an object; but a return to it is no call.
+#[test]
+fn a_return_address_is_anything_but_for_a_return() {
+    let callee_is_unknown = |body: &str| {
+        let (_, function) = function(body);
+        let indirect = |s: &CallSite| if let Callee::Indirect(value) = s.callee { Some(value) } else { None };
+        let callees: Vec<_> = function.call_sites.iter().filter_map(indirect).collect();
+        let [callee] = callees[..] else { panic!("{body}: {callees:?}") };
+        function.constraints.contains(&Constraint::Unknown { to: callee })
+    };
+    assert!(callee_is_unknown("sub $24, %rsp; mov 24(%rsp), %rax; call *%rax; add $24, %rsp; ret"));
+    let leaks =
+        "sub $24, %rsp; lea 8(%rsp), %rdi; call g; mov 24(%rsp), %rax; call *%rax; add $24, %rsp; ret";
+    assert!(callee_is_unknown(leaks));
+    let shows = "sub $24, %rsp; lea 24(%rsp), %rdi; call g; add $24, %rsp; ret";
+    assert!(!callee_is_unknown(shows));
 }

@@ -99,8 +99,8 @@ fn is_lane(module: &IrModule, element: TypeId) -> bool {
     )
 }
 
-/// Where arguments of these types are; `None` in the list is one whose type is not known. One such, or one that is passed by value, and any may
-/// be anywhere.
+/// Where arguments of these types are; `None` in the list is one whose type is not known.
+/// If there is such a one, or one that is passed by value, any of them may be anywhere.
 pub(super) fn arguments(
     module: &IrModule,
     sizes: &Sizes,

@@ -42,6 +42,8 @@ pub(super) enum ValueKey {
     Cell(i64),
     /// What a cell of a frame that is an object holds for a callee.
     CellForCallee(i64),
+    /// Where a return leads, by its instruction, if something may have been stored at the place of the return address.
+    ReturnedTo(usize),
 }
 
 /// A call site before the frame is decided.
@@ -60,6 +62,19 @@ pub(super) struct PendingCall {
     pub(super) rsp: Option<i64>,
     pub(super) pending: Pending,
     pub(super) results: Vec<(Register, ValueIdx)>,
+}
+
+impl PendingCall {
+    /// The cells of the frame that are passed, by their offset from the callee's stack pointer at entry: those that are
+    /// written and never read, and those that were written just before. `None` if there are more than [`MAX_STACK_ARGUMENTS`].
+    fn stack_arguments(&self, stored: &[i64], loaded: &[i64]) -> Option<Vec<(i32, i64)>> {
+        let Some(rsp) = self.rsp else { return Some(Vec::new()) };
+        let may_pass = |cell: i64| self.pending.cells.contains(cell) || loaded.binary_search(&cell).is_err();
+        let above = stored.iter().filter(|cell| **cell >= rsp + 8 && may_pass(**cell));
+        let passed: Vec<_> =
+            above.map(|cell| ((*cell - rsp) as i32, *cell)).take(MAX_STACK_ARGUMENTS + 1).collect();
+        (passed.len() <= MAX_STACK_ARGUMENTS).then_some(passed)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -301,18 +316,11 @@ impl ConstraintBuilder {
         let in_frame_at = self.may_be_in_frame();
         let stored = self.cells_of(true);
         let loaded = self.cells_of(false);
-        // Cells that are written and never read are for callees; so may be what was written just before.
-        let passed = |call: &PendingCall| -> Vec<(i32, i64)> {
-            let Some(rsp) = call.rsp else { return Vec::new() };
-            let may_pass =
-                |cell: i64| call.pending.cells.contains(cell) || loaded.binary_search(&cell).is_err();
-            let above = stored.iter().filter(|cell| **cell >= rsp + 8 && may_pass(**cell));
-            above.map(|cell| ((*cell - rsp) as i32, *cell)).take(MAX_STACK_ARGUMENTS + 1).collect()
-        };
-        let arguments: Vec<Vec<(i32, i64)>> = self.calls.iter().map(passed).collect();
-        let are_many = |arguments: &Vec<(i32, i64)>| arguments.len() > MAX_STACK_ARGUMENTS;
-        let frame =
-            self.raw.iter().any(leaks) || self.calls.iter().any(is_left) || arguments.iter().any(are_many);
+        let arguments: Vec<_> =
+            self.calls.iter().map(|call| call.stack_arguments(&stored, &loaded)).collect();
+        let frame = self.raw.iter().any(leaks)
+            || self.calls.iter().any(is_left)
+            || arguments.iter().any(Option::is_none);
         let mut constraints = Vec::new();
         if frame && self.frame_escapes {
             let to = self.value(ValueKey::FrameSomewhere);
@@ -320,9 +328,10 @@ impl ConstraintBuilder {
         }
         let mut cell_pairs: FxHashSet<(i64, ValueIdx, bool)> = FxHashSet::default();
         for raw in std::mem::take(&mut self.raw) {
-            // The return address, which no store of this function puts there.
+            // The return address, which no store of this function puts there. To return to it is no call.
             if let RawConstraint::LoadCell { offset, size, to } = raw
                 && cells(offset, size).any(|cell| cell == 0)
+                && !matches!(self.values.get(to.index()), Some(ValueKey::ReturnedTo(_)))
             {
                 constraints.push(Constraint::Unknown { to });
             }
@@ -360,10 +369,10 @@ impl ConstraintBuilder {
         }
         let mut call_sites = Vec::with_capacity(self.calls.len());
         for (call, arguments) in std::mem::take(&mut self.calls).into_iter().zip(arguments) {
-            let in_memory = are_many(&arguments);
+            let in_memory = arguments.is_none();
             let by_value = call.pending.is_through(&in_frame_at);
             let mut stack = Vec::new();
-            for (offset, cell) in arguments.into_iter().filter(|_| !in_memory) {
+            for (offset, cell) in arguments.into_iter().flatten() {
                 let value = match frame {
                     false => self.value(ValueKey::Cell(cell)),
                     true => {

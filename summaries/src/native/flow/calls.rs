@@ -151,7 +151,7 @@ impl BlockWalker<'_, '_, '_, '_> {
             _ => return Err(format!("a return without a stack at {:#x}", op.offset)),
         };
         if let Some(slot) = elsewhere {
-            let value = self.load(ValueKey::Op(at, 63), slot, 8)?;
+            let value = self.load(ValueKey::ReturnedTo(at), slot, 8)?;
             let rsp = state.get(RSP);
             state.set(RSP, rsp.plus(8));
             self.tail(at, op, state, value)?;
