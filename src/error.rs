@@ -4,6 +4,7 @@
 //! `--prune-strict` exit status 1) is decided once, in [`crate::link_main`]. A condition that the linker would report
 //! itself is no error but a [`Limit`](summaries::Limit): the linker gives its own message.
 
+use rayon::iter::ParallelIterator;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -110,7 +111,35 @@ impl fmt::Display for Error {
     }
 }
 
+/// The results in their order, or of several errors the first: rayon's own way to collect keeps whichever a thread came to first.
+pub(crate) fn in_order<T: Send>(results: impl ParallelIterator<Item = Result<T>>) -> Result<Vec<T>> {
+    results.collect::<Vec<_>>().into_iter().collect()
+}
+
 /// A name of a file or a symbol in a message: what is no UTF-8 in it is replaced.
 pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rayon::iter::{IntoParallelIterator, ParallelIterator};
+    use std::time::Duration;
+
+    #[test]
+    fn of_several_errors_it_is_the_first() {
+        let one = |number: u32| {
+            if number == 3 {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            let fails = number == 3 || number > 60;
+            if fails { Err(Error::new(Stage::Emit, number.to_string())) } else { Ok(number) }
+        };
+        let threads = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+        let found = threads.install(|| in_order((0..64).into_par_iter().map(one)));
+        assert_eq!(found.unwrap_err().to_string(), "emit: 3");
+        let all = in_order((0..3).into_par_iter().map(one));
+        assert_eq!(all.unwrap(), [0, 1, 2]);
+    }
 }

@@ -18,7 +18,7 @@ use super::symbol_table::EmittedSymbols;
 use super::symbols::Symbols;
 use super::tables;
 use super::unwind::Unwind;
-use crate::error::{Error, Result, Stage};
+use crate::error::{Error, Result, Stage, in_order};
 
 /// A relocated field that gets its final value here.
 #[derive(Debug, Clone, Copy)]
@@ -140,9 +140,7 @@ fn actions(
     if entries.len() <= SHARE {
         return share(entries);
     }
-    let shares: Vec<Result<Vec<RelocationAction>>> = entries.par_chunks(SHARE).map(share).collect();
-    // Of several errors it is always the first.
-    Ok(shares.into_iter().collect::<Result<Vec<_>>>()?.concat())
+    Ok(in_order(entries.par_chunks(SHARE).map(share))?.concat())
 }
 
 /// A place inside an unwind section that moved can't be named by section symbol and addend any more: an addend

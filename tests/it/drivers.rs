@@ -144,6 +144,33 @@ fn a_linker_that_refuses_leaves_no_message() {
 }
 
 #[test]
+fn originals_under_strict_leave_no_output() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut driven = Driven::new("strict");
+    // It refuses to link to any other file than the one that the driver names.
+    let script = "#!/bin/sh\ncase \"$*\" in *' -o '*) case \"$*\" in *' -o out '*) ;; *) exit 1;; esac;; esac\nexec REAL \"$@\"\n";
+    let real = Linker::Lld.path().display().to_string();
+    let linker = driven.session.write("bin/ld.lld", script.replace("REAL", &real));
+    std::fs::set_permissions(&linker, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut path = linker.parent().unwrap().as_os_str().to_owned();
+    path.push(":");
+    path.push(driven.path());
+    let job = |flags: &str| {
+        let job = Job::new(&driven.dir, "gcc").env("PATH", &path).env("LTO_PRUNE_FLAGS", flags);
+        job.arg("-B").arg(&driven.shims).words(COMPILE)
+    };
+    let (plain, strict) = (job(""), job("--prune-strict"));
+    let out = driven.dir.join("out");
+    let says = "the linker refused the pruned objects";
+    let outcome = driven.session.run(&strict);
+    driven.session.check(!outcome.ok() && outcome.stderr.contains(says), &outcome.stderr);
+    driven.session.check(!out.exists(), "an output in spite of --prune-strict");
+    let outcome = driven.session.must(&plain);
+    driven.session.check(outcome.stderr.contains(says), &outcome.stderr);
+    driven.finish(&out, "2 1\n", &["helper", "dead", "dead_helper"], &[]);
+}
+
+#[test]
 fn options_from_the_environment() {
     let mut driven = Driven::new("environment");
     let job = driven.job("gcc").arg("-B").arg(&driven.shims).words(COMPILE);
