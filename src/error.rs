@@ -122,6 +122,7 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use rayon::iter::{IntoParallelIterator, ParallelIterator};
