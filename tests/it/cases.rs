@@ -91,6 +91,7 @@ cases! {
     cv_handlers
     cv_heap_cloning
     cv_heap_cloning_kept
+    cv_ifunc_local
     cv_jump_from_frame
     cv_kept
     cv_labels_elsewhere
@@ -235,6 +236,7 @@ cases! {
     library_not_on_line
     link_order
     linker_script_input
+    list_in_named_section
     many_sections
     merge_strings
     missing_library
@@ -258,6 +260,8 @@ cases! {
     section_end_led_to
     section_falls_into_group
     section_falls_through
+    section_falls_through_named
+    section_thread_local_flag
     short_address
     split_stack
     stapsdt

@@ -6,9 +6,9 @@
 //! Compilers end a function like that if the callee never returns, and distributions take the name of the compiler out of their
 //! archives (by `strip --remove-section=.comment`).
 //!
-//! Left out: modules of compilers, told by their name (`.comment`), or by a group of sections where all symbols of code have a
-//! type. There a function that goes on behind its end has no meaning in C, and inline assembly across sections is not looked
-//! at. Also left out are data before the end that decodes as other instructions, code without a name before the only name of a
+//! Left out: modules of compilers, told by their names (`.comment`), or by a group of sections, where all symbols of code have a
+//! type, and which were not joined of several by `ld -r`, as far as symbols name their files. There a function that goes on behind
+//! its end has no meaning in C, and inline assembly across sections without a label is not looked at. Also left out are data before the end that decodes as other instructions, code without a name before the only name of a
 //! section, a jump from other code to the end behind a last call or return, and more than 64 sections of groups in a row.
 
 use std::ops::Range;
@@ -71,10 +71,11 @@ pub(super) fn read(
 /// in the square of its sections.
 const MOST_GROUPED: usize = 64;
 
-/// Whether a compiler made the module, as far as that can be told.
+/// What the names of compilers in `.comment` have in them.
+const COMPILERS: &[&[u8]] = &[b"GCC: (", b"clang version ", b"rustc version ", b"ldc version ", b"GHC "];
+
+/// Whether compilers made all of the module, as far as that can be told.
 fn is_of_compiler(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bool {
-    let is_named = |section: &Section| tables.name(section.name) == b".comment";
-    let is_group = |section: &Section| section.ty == elf::SHT_GROUP.0;
     // Compilers give code no symbols without a type.
     let is_label = |symbol: &Symbol| match symbol.definition {
         Definition::Atom(atom) => {
@@ -83,8 +84,20 @@ fn is_of_compiler(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bo
         }
         _ => false,
     };
-    tables.sections.iter().any(is_named)
-        || tables.sections.iter().any(is_group) && !symbols.iter().any(is_label)
+    let is_joined = || symbols.iter().filter(|symbol| symbol.kind == SymbolKind::File).nth(1).is_some();
+    (has_name_of_compiler(tables) || tables.sections.iter().any(|s| s.ty == elf::SHT_GROUP.0))
+        && !symbols.iter().any(is_label)
+        && !is_joined()
+}
+
+/// Whether `.comment` has names, and only of compilers.
+fn has_name_of_compiler(tables: &Tables<'_>) -> bool {
+    let is_comment = |section: &Section| tables.name(section.name) == b".comment";
+    let Some(index) = tables.sections.iter().position(is_comment) else { return false };
+    let comment = u32::try_from(index).ok().and_then(|index| tables.data(index).ok()).unwrap_or(&[]);
+    let is_known = |name: &[u8]| COMPILERS.iter().any(|c| name.windows(c.len()).any(|part| part == *c));
+    let mut names = comment.split(|byte| *byte == 0).filter(|name| !name.is_empty()).peekable();
+    names.peek().is_some() && names.all(is_known)
 }
 
 /// The name of the section that linkers put it in: `.text` of `.text.f`.

@@ -97,6 +97,11 @@ pub(crate) fn atom_kind(section: &Section, name: &[u8]) -> AtomKind {
     }
 }
 
+fn is_thread_local_family(name: &[u8]) -> bool {
+    const PREFIXES: &[&[u8]] = &[b".tdata", b".tbss", b".gnu.linkonce.td.", b".gnu.linkonce.tb."];
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// What runs before and after `main`, by type or, as in lld's `isReserved` (ELF/MarkLive.cpp), by name: old
 /// compilers and Go emit `.init_array` as `SHT_PROGBITS`.
 fn is_init_fini(ty: u32, name: &[u8]) -> bool {
@@ -121,7 +126,9 @@ pub(crate) fn flags(section: &Section, name: &[u8]) -> u32 {
     if is_c_identifier(name) {
         flags |= atom_flags::C_IDENTIFIER;
     }
-    if is_standard_family(name) {
+    // lld refuses the other ones beside data of the program.
+    let is_of_family = (section.flags & elf::SHF_TLS.0 != 0) == is_thread_local_family(name);
+    if is_standard_family(name) && is_of_family {
         flags |= atom_flags::STANDARD_FAMILY;
     }
     if section.flags & elf::SHF_EXCLUDE.0 != 0 && !section.is_alloc() {

@@ -23,6 +23,9 @@ use crate::relation::{CallSite, Constraint, FunctionSummary, Place};
 /// Bytes of a frame in which local variables are distinguished.
 const FRAME: i64 = 1 << 17;
 
+/// Through so many casts an `and` is looked for; what is behind more may be bits of anything.
+const MAX_CASTS: usize = 8;
+
 pub(super) struct BodyBuilder<'m> {
     pub(super) values: ConstantValues<'m>,
     pub(super) body: &'m Body,
@@ -198,11 +201,17 @@ impl<'m> BodyBuilder<'m> {
         self.compared.extend(places.into_iter().map(|p| p.0));
     }
 
-    /// Whether a value is some bits of another: comparing it is how IR takes one bit of a number (`(x & 1) != 0`).
-    fn is_part(&self, value: ValueId) -> bool {
-        let Some(ValueDefinition::Instruction(index)) = self.body.definition(value) else { return false };
-        let instruction = self.body.instructions.get(index as usize);
-        matches!(instruction.map(|i| &i.kind), Some(Kind::Binary { opcode: binary::AND, .. }))
+    /// Whether a value is some bits of another, in whatever width: comparing it is how IR takes one bit of a number (`(int)(x & 1) != 0`).
+    fn is_part(&self, mut value: ValueId) -> bool {
+        for _ in 0..MAX_CASTS {
+            let Some(ValueDefinition::Instruction(index)) = self.body.definition(value) else { return false };
+            match self.body.instructions.get(index as usize).map(|i| &i.kind) {
+                Some(Kind::Binary { opcode: binary::AND, .. }) => return true,
+                Some(Kind::Cast { operand, .. } | Kind::Freeze(operand)) => value = *operand,
+                _ => return false,
+            }
+        }
+        true
     }
 
     pub(super) fn frame(&mut self, offset: Option<i64>) -> ValueIdx {

@@ -242,14 +242,15 @@ impl FlowModule<'_, '_> {
         self.relas.get(from..to).unwrap_or(&[])
     }
 
-    /// What a symbol plus an offset is. Local symbols are places.
+    /// What a symbol plus an offset is. Local symbols are places, but for an IFUNC, where its resolver is, which is not what calls of it reach.
     pub(super) fn target(&self, symbol: SymbolIdx, offset: i64) -> Option<RelocatedOperand> {
         let entry = self.symbols.get(symbol.index())?;
         if entry.kind == SymbolKind::Tls {
             return Some(RelocatedOperand::Tls);
         }
+        let is_place = entry.binding == Binding::Local && entry.kind != SymbolKind::Ifunc;
         match entry.definition {
-            Definition::Atom(_) if entry.binding == Binding::Local => {
+            Definition::Atom(_) if is_place => {
                 let section = self.section_of(entry)?;
                 let offset = offset.checked_add_unsigned(entry.value)?;
                 // A base may lie before the section, and is then of its first atom.
@@ -257,9 +258,7 @@ impl FlowModule<'_, '_> {
                 let atom = self.by_section.at(self.atoms, section, at)?;
                 Some(RelocatedOperand::Place(Target::Atom(atom), offset))
             }
-            Definition::Atom(_) | Definition::Common(_) | Definition::Undefined
-                if entry.binding != Binding::Local =>
-            {
+            Definition::Atom(_) | Definition::Common(_) | Definition::Undefined if !is_place => {
                 Some(RelocatedOperand::Place(Target::Symbol(symbol), offset))
             }
             _ => None,

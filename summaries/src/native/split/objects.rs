@@ -184,16 +184,25 @@ pub(super) fn candidates(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]
     all
 }
 
+/// Sections that compilers put objects into one after the other. One that a program names (`.data.commands`) it may walk over, from an object to
+/// the next.
+const NAMED_BY_COMPILERS: &[&[u8]] = &[
+    b".data",
+    b".data.rel",
+    b".data.rel.local",
+    b".data.rel.ro",
+    b".data.rel.ro.local",
+    b".rodata",
+    b".bss",
+];
+
 /// Whether the section of an atom is one that compilers put objects into one after the other.
 pub(super) fn is_eligible(tables: &Tables<'_>, atom: &Atom) -> bool {
     use atom_flags::{C_IDENTIFIER, EXEC, GROUPED, LINK_ORDER, MERGE, RETAIN, STRINGS};
-    const FAMILIES: &[&[u8]] = &[b".data", b".rodata", b".bss"];
-    let name = tables.name(atom.name);
-    let in_family = |f: &&[u8]| name.strip_prefix(*f).is_some_and(|r| r.is_empty() || r.starts_with(b"."));
     let ty = tables.sections.get(atom.section as usize).map(|s| s.ty);
     matches!(atom.kind, AtomKind::ReadOnlyData | AtomKind::Data | AtomKind::Bss)
         && !atom.has(RETAIN | LINK_ORDER | C_IDENTIFIER | MERGE | STRINGS | EXEC | GROUPED)
-        && FAMILIES.iter().any(in_family)
+        && NAMED_BY_COMPILERS.contains(&tables.name(atom.name))
         && (ty == Some(elf::SHT_PROGBITS.0) || ty == Some(elf::SHT_NOBITS.0))
         && atom.size < 1 << 31
 }
