@@ -34,6 +34,7 @@ cases! {
     bitcode_asm
     bitcode_asm_called
     bitcode_bits
+    bitcode_bits_cast
     bitcode_copies
     bitcode_edges
     bitcode_exports_merged
