@@ -5,8 +5,10 @@
 //! that its section has. Only sections that a compiler names are renamed; other standard ones (`.text.some_name`) are divided
 //! under the name that they have, and what a program named itself, which it may find by that name, stays whole.
 
-/// Sections that compilers put functions or objects into one after the other. gcc's prefixes have no dot at the end, clang's have.
-const NAMED_BY_COMPILERS: &[&[u8]] = &[
+use summaries::native::sections::DATA_OF_COMPILERS;
+
+/// Sections that compilers put functions into one after the other. gcc's prefixes have no dot at the end, clang's have.
+const CODE_OF_COMPILERS: &[&[u8]] = &[
     b".text",
     b".text.exit",
     b".text.hot",
@@ -16,18 +18,12 @@ const NAMED_BY_COMPILERS: &[&[u8]] = &[
     b".text.unlikely",
     b".text.unlikely.",
     b".ltext",
-    b".rodata",
-    b".data",
-    b".data.rel",
-    b".data.rel.local",
-    b".data.rel.ro",
-    b".data.rel.ro.local",
-    b".bss",
 ];
 
 /// The name of the section for what begins with `symbol` in a section of this name.
 pub(super) fn of_part(section: &[u8], symbol: &[u8]) -> Vec<u8> {
-    if symbol.is_empty() || !NAMED_BY_COMPILERS.contains(&section) {
+    let is_of_compilers = CODE_OF_COMPILERS.contains(&section) || DATA_OF_COMPILERS.contains(&section);
+    if symbol.is_empty() || !is_of_compilers {
         return section.to_vec();
     }
     // gcc puts the cold part of `f` into `.text.unlikely.f`.

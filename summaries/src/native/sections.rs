@@ -13,6 +13,18 @@ use crate::summary::{AtomKind, atom_flags};
 /// `SHF_GNU_RETAIN`; one bit for every OS ABI, as lld reads it.
 const SHF_GNU_RETAIN: u64 = 1 << 21;
 
+/// Sections that compilers put objects into one after the other. One that a program names (`.data.commands`) it may walk over, from an
+/// object to the next.
+pub const DATA_OF_COMPILERS: &[&[u8]] = &[
+    b".rodata",
+    b".data",
+    b".data.rel",
+    b".data.rel.local",
+    b".data.rel.ro",
+    b".data.rel.ro.local",
+    b".bss",
+];
+
 /// Whether sections of this name are among those that a plain C, C++ or Rust program has for code and data.
 ///
 /// In a link without `--gc-sections` only atoms of these families may be dropped: a program that names its own

@@ -15,6 +15,7 @@ use super::code::width;
 use super::context::SplitContext;
 use super::division::SectionPlace;
 use crate::native::relocations::type_of;
+use crate::native::sections::DATA_OF_COMPILERS;
 use crate::native::tables::{Result, Tables};
 use crate::summary::{Atom, AtomKind, Definition, Symbol, SymbolKind, atom_flags};
 
@@ -184,25 +185,13 @@ pub(super) fn candidates(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]
     all
 }
 
-/// Sections that compilers put objects into one after the other. One that a program names (`.data.commands`) it may walk over, from an object to
-/// the next.
-const NAMED_BY_COMPILERS: &[&[u8]] = &[
-    b".data",
-    b".data.rel",
-    b".data.rel.local",
-    b".data.rel.ro",
-    b".data.rel.ro.local",
-    b".rodata",
-    b".bss",
-];
-
 /// Whether the section of an atom is one that compilers put objects into one after the other.
 pub(super) fn is_eligible(tables: &Tables<'_>, atom: &Atom) -> bool {
     use atom_flags::{C_IDENTIFIER, EXEC, GROUPED, LINK_ORDER, MERGE, RETAIN, STRINGS};
     let ty = tables.sections.get(atom.section as usize).map(|s| s.ty);
     matches!(atom.kind, AtomKind::ReadOnlyData | AtomKind::Data | AtomKind::Bss)
         && !atom.has(RETAIN | LINK_ORDER | C_IDENTIFIER | MERGE | STRINGS | EXEC | GROUPED)
-        && NAMED_BY_COMPILERS.contains(&tables.name(atom.name))
+        && DATA_OF_COMPILERS.contains(&tables.name(atom.name))
         && (ty == Some(elf::SHT_PROGBITS.0) || ty == Some(elf::SHT_NOBITS.0))
         && atom.size < 1 << 31
 }
