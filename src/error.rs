@@ -111,8 +111,11 @@ impl fmt::Display for Error {
     }
 }
 
-/// The results in their order, or of several errors the first: rayon's own way to collect keeps whichever a thread came to first.
-pub(crate) fn in_order<T: Send>(results: impl ParallelIterator<Item = Result<T>>) -> Result<Vec<T>> {
+/// The results in their order, or of several errors the first one in that order. Collecting by rayon into a `Result` would keep the error
+/// that a thread comes to first.
+pub(crate) fn all_or_first_error<T: Send>(
+    results: impl ParallelIterator<Item = Result<T>>,
+) -> Result<Vec<T>> {
     results.collect::<Vec<_>>().into_iter().collect()
 }
 
@@ -138,9 +141,9 @@ mod tests {
             if fails { Err(Error::new(Stage::Emit, number.to_string())) } else { Ok(number) }
         };
         let threads = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
-        let found = threads.install(|| in_order((0..64).into_par_iter().map(one)));
+        let found = threads.install(|| all_or_first_error((0..64).into_par_iter().map(one)));
         assert_eq!(found.unwrap_err().to_string(), "emit: 3");
-        let all = in_order((0..3).into_par_iter().map(one));
+        let all = all_or_first_error((0..3).into_par_iter().map(one));
         assert_eq!(all.unwrap(), [0, 1, 2]);
     }
 }

@@ -12,7 +12,7 @@ use summaries::{Limit, LimitRecord, ModuleKind, ModuleSummary};
 use crate::config::{Config, Dialect};
 use crate::emit;
 use crate::emit::tree::{EmissionInputs, EmissionSource, pruned_module};
-use crate::error::{Error, Result, Stage, in_order};
+use crate::error::{Error, Result, Stage, all_or_first_error};
 use crate::gate::{self, ApplicablePlan, PlainOutput, Verdict};
 use crate::ids::{Id, ModuleId};
 use crate::index::{Index, LinkInputs};
@@ -77,7 +77,8 @@ pub fn prune(
     };
     if config.prune.off {
         let all = 0..resolution.loaded.len();
-        let emit = || in_order(all.into_par_iter().map(|position| pruned_module(sources, position)));
+        let emit =
+            || all_or_first_error(all.into_par_iter().map(|position| pruned_module(sources, position)));
         let objects = timer.stage(Stage::Emit, emit)?;
         let pruned = |position: usize| Ok(objects[position].as_deref().map(Cow::Borrowed));
         timer.stage(Stage::Verify, || verify_emitted(link, sources, &pruned))?;
@@ -200,11 +201,11 @@ fn verify_emitted(
         facts
     };
     let positions = || (0..resolution.loaded.len()).into_par_iter();
-    let facts: Vec<verify::SymbolFacts> = in_order(positions().map(verified))?;
+    let facts: Vec<verify::SymbolFacts> = all_or_first_error(positions().map(verified))?;
     let cached = link.cached.if_unchanged(inputs);
     let put =
         |position: usize| emit::cached::put(cached, position, &plan.modules[position], &|| pruned(position));
-    in_order(positions().filter(|position| is_new(*position)).map(put))?;
+    all_or_first_error(positions().filter(|position| is_new(*position)).map(put))?;
     cached.put_new(link.summaries);
     let elsewhere: FxHashSet<_> = resolution.names_needing_no_module().map(verify::NameHash::of).collect();
     let Some((position, name)) = verify::missing(&facts, &|name| elsewhere.contains(&name)) else {
@@ -312,6 +313,6 @@ fn account(link: LinkInputs<'_>, pruned: PrunedModules<'_, '_>) -> Result<Totals
         let before = sizes(link.inputs.module_bytes(*module));
         Ok((before, pruned(position)?.map_or(before, |bytes| sizes(&bytes))))
     };
-    let all = in_order(link.resolution.loaded.par_iter().enumerate().map(of_module))?;
+    let all = all_or_first_error(link.resolution.loaded.par_iter().enumerate().map(of_module))?;
     Ok(Totals::new(all.into_iter()))
 }

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use summaries::ModuleSummary;
 
 use crate::emit::{ahead, archive, tree};
-use crate::error::{Error, Result, Stage, in_order};
+use crate::error::{Error, Result, Stage, all_or_first_error};
 use crate::hashing;
 use crate::inputs::FileKind;
 use crate::inputs::recognise::recognise;
@@ -49,7 +49,7 @@ pub fn emit_command(words: &[OsString]) -> Result<()> {
             }
         }
     };
-    let objects = in_order(planned.par_iter().map(one))?;
+    let objects = all_or_first_error(planned.par_iter().map(one))?;
     let emitted = planned.iter().zip(objects).filter_map(|(module, object)| Some((module, object?)));
     let mut emitted: Vec<(&PlannedModule, Vec<u8>)> = emitted.collect();
     let is_archive = matches!(recognise(&bytes), FileKind::Archive | FileKind::ThinArchive);

@@ -18,7 +18,7 @@ use super::symbol_table::EmittedSymbols;
 use super::symbols::Symbols;
 use super::tables;
 use super::unwind::Unwind;
-use crate::error::{Error, Result, Stage, in_order};
+use crate::error::{Error, Result, Stage, all_or_first_error};
 
 /// A relocated field that gets its final value here.
 #[derive(Debug, Clone, Copy)]
@@ -140,7 +140,7 @@ fn actions(
     if entries.len() <= SHARE {
         return share(entries);
     }
-    Ok(in_order(entries.par_chunks(SHARE).map(share))?.concat())
+    Ok(all_or_first_error(entries.par_chunks(SHARE).map(share))?.concat())
 }
 
 /// A place inside an unwind section that moved can't be named by section symbol and addend any more: an addend

@@ -19,7 +19,7 @@ use super::copy_names::{CopyNames, without_dots};
 use super::link_line::{input_block, member_of};
 use super::{ExplicitDebug, archive, bitcode, cached, object};
 use crate::config::{Config, Dialect, LineArg};
-use crate::error::{Error, Result, Stage, in_order};
+use crate::error::{Error, Result, Stage, all_or_first_error};
 use crate::ids::{DsoId, ModuleId};
 use crate::index::LinkInputs;
 use crate::inputs::Inputs;
@@ -253,7 +253,7 @@ impl OutputFiles<'_> {
                 }
                 FileContent::Archive(positions) => {
                     let pruned = |position: usize| pruned_module(sources, position);
-                    let objects = in_order(positions.clone().into_par_iter().map(pruned))?;
+                    let objects = all_or_first_error(positions.clone().into_par_iter().map(pruned))?;
                     let member = |k: usize| {
                         let module = sources.resolution.loaded[positions.start + k];
                         let original = || sources.inputs.module_bytes(module);
@@ -280,7 +280,7 @@ impl OutputFiles<'_> {
                 }
             }
         };
-        let placed = in_order(self.outputs.par_iter().enumerate().map(one))?;
+        let placed = all_or_first_error(self.outputs.par_iter().enumerate().map(one))?;
         let mut places = vec![None; sources.resolution.loaded.len()];
         placed.into_iter().flatten().for_each(|(position, place)| places[position] = Some(place));
         Ok(places)

@@ -145,13 +145,11 @@ fn a_linker_that_refuses_leaves_no_message() {
 
 #[test]
 fn originals_under_strict_leave_no_output() {
-    use std::os::unix::fs::PermissionsExt as _;
     let mut driven = Driven::new("strict");
     // It refuses to link to any other file than the one that the driver names.
     let script = "#!/bin/sh\ncase \"$*\" in *' -o '*) case \"$*\" in *' -o out '*) ;; *) exit 1;; esac;; esac\nexec REAL \"$@\"\n";
     let real = Linker::Lld.path().display().to_string();
-    let linker = driven.session.write("bin/ld.lld", script.replace("REAL", &real));
-    std::fs::set_permissions(&linker, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let linker = driven.session.script("bin/ld.lld", script.replace("REAL", &real));
     let mut path = linker.parent().unwrap().as_os_str().to_owned();
     path.push(":");
     path.push(driven.path());

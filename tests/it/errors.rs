@@ -39,10 +39,7 @@ fn as_linker(session: &Session) -> Job {
 
 /// A linker stand-in: a shell script.
 fn fake_linker(session: &Session, body: &str) -> std::path::PathBuf {
-    use std::os::unix::fs::PermissionsExt as _;
-    let path = session.write("ld.fake/ld.lld", format!("#!/bin/sh\n{body}\n"));
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    path
+    session.script("ld.fake/ld.lld", format!("#!/bin/sh\n{body}\n"))
 }
 
 fn listing(dir: &Path) -> Vec<String> {

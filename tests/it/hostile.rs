@@ -167,7 +167,8 @@ fn archives_with_broken_members() {
 
 #[test]
 fn every_byte_of_the_tables_damaged() {
-    // Header, section headers: one byte at a time. On one thread, since lld refuses some of these on one and crashes on another, whichever is first.
+    // Header, section headers: one byte at a time. On one thread: on several, lld crashes or refuses the object,
+    // by which thread is first.
     let line = "main.o damaged.o -e main -o out --threads=1";
     let mut session = prepare("flipped");
     let dir = session.dir().to_owned();

@@ -113,7 +113,6 @@ const WRONG: &[Wrong] = &[
 
 /// A linker that does the link to `out` as it is told to, and any other one as `wrong.line` says.
 fn stand_in(session: &Session, linker: Linker) -> PathBuf {
-    use std::os::unix::fs::PermissionsExt as _;
     let body = r#"#!/bin/sh
 previous= output=
 for word in "$@"; do
@@ -123,9 +122,7 @@ done
 case $output in ''|out) exec LINKER "$@";; esac
 exec LINKER $(cat wrong.line) -o "$output"
 "#;
-    let path = session.write("stand-in/ld", body.replace("LINKER", &linker.path().display().to_string()));
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    path
+    session.script("stand-in/ld", body.replace("LINKER", &linker.path().display().to_string()))
 }
 
 fn prepare(linker: Linker) -> Session {

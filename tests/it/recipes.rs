@@ -1,7 +1,6 @@
 //! The recipes of docs/RECIPES.md, run block by block as they stand there, each on a small project of its build system.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use crate::elf::Facts;
@@ -33,10 +32,10 @@ fn run(name: &str, files: &[(&str, &str)]) -> Session {
     let mut session = Session::new(&format!("recipes/{name}"));
     let dir = session.dir().to_owned();
     for (file, text) in files {
-        let path = session.write(file, text);
-        if text.starts_with("#!") {
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        }
+        match text.starts_with("#!") {
+            true => session.script(file, text),
+            false => session.write(file, text),
+        };
     }
     let recipes = recipes();
     let blocks = recipes[""].iter().chain(&recipes[name]).map(String::as_str).collect::<Vec<_>>();

@@ -67,6 +67,14 @@ impl Session {
         path
     }
 
+    /// Writes a program, as a script, that may be executed.
+    pub(crate) fn script(&self, name: &str, body: impl AsRef<[u8]>) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.write(name, body);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
     pub(crate) fn run(&mut self, job: &Job) -> Outcome {
         self.log.push(job.to_string());
         let scratch = self.dir.join(format!(".out{}", self.log.len()));

@@ -4,7 +4,6 @@
 //! Whatever happens to the analysis happens to the report only: a folder that isn't there, a process that is killed.
 
 use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -32,8 +31,7 @@ fn prepare(name: &str, compiler: &str, mode: &str) -> Session {
     for linker in Linker::ALL {
         // Linkers name themselves as they are called: by their own path.
         let script = format!("#!/bin/sh\nexec {} \"$@\"\n", linker.path().display());
-        let path = session.write(&format!("plain-{}/ld", linker.name()), script);
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        session.script(&format!("plain-{}/ld", linker.name()), script);
     }
     session
 }

@@ -13,8 +13,8 @@ use crate::summary::{AtomKind, atom_flags};
 /// `SHF_GNU_RETAIN`; one bit for every OS ABI, as lld reads it.
 const SHF_GNU_RETAIN: u64 = 1 << 21;
 
-/// Sections that compilers put objects into one after the other. One that a program names (`.data.commands`) it may walk over, from an
-/// object to the next.
+/// Sections that compilers put objects into one after the other. A section that a program names itself (`.data.commands`) is none of
+/// them: the program may walk over it from one object to the next, and linkers keep it whole.
 pub const DATA_OF_COMPILERS: &[&[u8]] = &[
     b".rodata",
     b".data",
@@ -109,6 +109,7 @@ pub(crate) fn atom_kind(section: &Section, name: &[u8]) -> AtomKind {
     }
 }
 
+/// Whether sections of this name hold thread-local data, by convention.
 fn is_thread_local_family(name: &[u8]) -> bool {
     const PREFIXES: &[&[u8]] = &[b".tdata", b".tbss", b".gnu.linkonce.td.", b".gnu.linkonce.tb."];
     PREFIXES.iter().any(|prefix| name.starts_with(prefix))
@@ -138,7 +139,7 @@ pub(crate) fn flags(section: &Section, name: &[u8]) -> u32 {
     if is_c_identifier(name) {
         flags |= atom_flags::C_IDENTIFIER;
     }
-    // lld refuses the other ones beside data of the program.
+    // lld refuses a section of thread-local data beside other data, and the other way around, even where nothing refers to it.
     let is_of_family = (section.flags & elf::SHF_TLS.0 != 0) == is_thread_local_family(name);
     if is_standard_family(name) && is_of_family {
         flags |= atom_flags::STANDARD_FAMILY;

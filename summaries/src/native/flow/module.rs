@@ -242,7 +242,8 @@ impl FlowModule<'_, '_> {
         self.relas.get(from..to).unwrap_or(&[])
     }
 
-    /// What a symbol plus an offset is. Local symbols are places, but for an IFUNC, where its resolver is, which is not what calls of it reach.
+    /// What a symbol plus an offset is. A local symbol is a place in its section, but for an IFUNC: its place is the resolver's, and
+    /// calls of it reach what that returns.
     pub(super) fn target(&self, symbol: SymbolIdx, offset: i64) -> Option<RelocatedOperand> {
         let entry = self.symbols.get(symbol.index())?;
         if entry.kind == SymbolKind::Tls {
