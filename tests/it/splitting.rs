@@ -199,6 +199,22 @@ fn names_are_the_compiler_s() {
     session.check_eq(&found, &wanted, "names of sections");
 }
 
+/// A program may walk over objects that it puts into a section of its own name, so that they stay together.
+#[test]
+fn a_section_that_a_program_names_stays_whole() {
+    let mut session = Session::new("splitting/named");
+    let list = tools::repository().join("fixtures/list_in_named_section/list.c");
+    session.must(&Job::new(session.dir(), "gcc").words("-O0 -c -o list.o").arg(list));
+    split(&mut session, "--data list.o -o split.o");
+    let sections = |file: &str| {
+        let bytes = fs::read(session.path(file)).unwrap();
+        let object = object::File::parse(&*bytes).unwrap();
+        let names = object.sections().filter_map(|s| s.name().ok().map(str::to_owned));
+        names.filter(|name| name.starts_with(".data.commands")).count()
+    };
+    session.check_eq(&sections("split.o"), &sections("list.o"), "sections of the list");
+}
+
 /// Archives keep members, order, names and index, and come out the same each time; in pipes too.
 #[test]
 fn archives_stay_what_they_are() {
