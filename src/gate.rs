@@ -48,9 +48,10 @@ impl Verdict {
     /// Under `--prune-strict` that message is the error.
     pub fn warning(&self, link: LinkInputs<'_>) -> Result<Option<String>> {
         let prune = &link.config.prune;
-        match warning(link.inputs, &self.limits).filter(|_| !prune.off) {
-            Some(warning) if prune.strict => Err(Error::new(Stage::Gate, warning)),
-            warning => Ok(warning),
+        let warning = warning(link.inputs, &self.limits).filter(|_| !prune.off);
+        match warning.map(|warning| Error::new(Stage::Gate, warning)) {
+            Some(error) if prune.strict => Err(error),
+            error => Ok(error.map(|error| error.to_string())),
         }
     }
 

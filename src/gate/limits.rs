@@ -47,7 +47,7 @@ pub fn warning(inputs: &Inputs, limits: &[PlacedLimit]) -> Option<String> {
     let whole_link = of_severity(Severity::Link);
     let (module, record) = whole_link.or_else(|| of_severity(Severity::Module))?;
     let consequence = if whole_link.is_some() { "nothing is pruned" } else { "the module is kept whole" };
-    Some(format!("gate: {}; {consequence}", sentence(inputs, *module, record)))
+    Some(format!("{}; {consequence}", sentence(inputs, *module, record)))
 }
 
 /// What a limit says, and where.
