@@ -2,28 +2,19 @@
 //! `-fdata-sections`.
 //!
 //! Linker scripts and linkers place sections by their names (`.text.unlikely.*`, `.data.rel.ro.*`), so that a name keeps the prefix
-//! that its section has. Only sections that a compiler names are renamed; other standard ones (`.text.some_name`) are divided
-//! under the name that they have, and what a program named itself, which it may find by that name, stays whole.
+//! that its section has. Only sections that a compiler names are renamed; others whose jump tables are cut off (`.rodata.some_name`) are
+//! divided under the name that they have, and what a program named itself, which it may find there, stays whole.
 
-use summaries::native::sections::DATA_OF_COMPILERS;
+use summaries::native::sections::{CODE_OF_COMPILERS, DATA_OF_COMPILERS};
 
-/// Sections that compilers put functions into one after the other. gcc's prefixes have no dot at the end, clang's have.
-const CODE_OF_COMPILERS: &[&[u8]] = &[
-    b".text",
-    b".text.exit",
-    b".text.hot",
-    b".text.hot.",
-    b".text.split.",
-    b".text.startup",
-    b".text.unlikely",
-    b".text.unlikely.",
-    b".ltext",
-];
+/// Whether compilers put functions or objects into sections of this name, one after the other.
+pub(super) fn is_of_compilers(section: &[u8]) -> bool {
+    CODE_OF_COMPILERS.contains(&section) || DATA_OF_COMPILERS.contains(&section)
+}
 
 /// The name of the section for what begins with `symbol` in a section of this name.
 pub(super) fn of_part(section: &[u8], symbol: &[u8]) -> Vec<u8> {
-    let is_of_compilers = CODE_OF_COMPILERS.contains(&section) || DATA_OF_COMPILERS.contains(&section);
-    if symbol.is_empty() || !is_of_compilers {
+    if symbol.is_empty() || !is_of_compilers(section) {
         return section.to_vec();
     }
     // gcc puts the cold part of `f` into `.text.unlikely.f`.

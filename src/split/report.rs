@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use summaries::{
-    Atom, AtomKind, Definition, LimitRecord, ModuleSummary, SymbolKind, atom_flags, have_debug_info,
+    Atom, AtomKind, Definition, Limit, LimitRecord, ModuleSummary, SymbolKind, atom_flags, have_debug_info,
 };
 
+use super::names;
 use super::options::SplitOptions;
 use super::pieces::{Pieces, has_hub, may_be_divided};
 
@@ -80,7 +81,7 @@ const TIED: &str = "tied-together";
 /// The reason for data where `--data` is missing.
 const NOT_ASKED: &str = "not-asked";
 /// The name of the section is the program's.
-const NAMED_SECTION: &str = "named-section";
+const NAMED_SECTION: &str = Limit::NamedSection.name();
 /// Emission or the check of it failed.
 const INTERNAL: &str = "internal";
 
@@ -133,7 +134,7 @@ impl ObjectReport {
                 _ if parts > 1 => {}
                 _ if !code && !options.data => limits = whole(NOT_ASKED, "--data divides it"),
                 _ if !limits.is_empty() => {}
-                _ if atoms.len() > 1 && !may_be_divided(summary, first) => {
+                _ if !may_be_divided(summary, first) || !names::is_of_compilers(summary.name(first.name)) => {
                     limits = whole(NAMED_SECTION, "the program may find it by its name");
                 }
                 _ if !code && has_hub(summary, range) => {

@@ -31,7 +31,7 @@ macro_rules! limits {
         impl Limit {
             pub const ALL: &'static [Limit] = &[$(Limit::$variant,)*];
 
-            pub fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self { $(Limit::$variant => $name,)* }
             }
 
@@ -132,6 +132,8 @@ limits! {
     OrderedSection, "ordered-section", Section, "-ffunction-sections";
     /// A data section of several objects, and references that may mean any of them.
     UnprovedData, "unproved-data", Section, "-fdata-sections";
+    /// Functions in a section that the program names itself: it may find one by its place behind another.
+    NamedSection, "named-section", Section, "functions without a section of their own (__attribute__((section)))";
     /// A section group holds a section of several functions.
     GroupedSection, "grouped-section", Section, "a section for each function of a group";
     /// An instruction, relocation or way of entering or leaving that the analysis of values does not model.

@@ -16,6 +16,7 @@ macro_rules! cases {
 }
 
 cases! {
+    access_past_name
     aliases
     archive_again_duplicates
     archive_again_whole
@@ -35,6 +36,7 @@ cases! {
     bitcode_asm_called
     bitcode_bits
     bitcode_bits_cast
+    bitcode_bits_parts
     bitcode_copies
     bitcode_edges
     bitcode_exports_merged
@@ -72,6 +74,7 @@ cases! {
     copy_relocation
     cv_argument_in_rbx
     cv_audit
+    cv_bits_by_other_tests
     cv_bits_in_flags
     cv_block_sections
     cv_by_value
@@ -140,6 +143,7 @@ cases! {
     cv_table_in_code
     cv_text
     cv_text_ways
+    cv_third_result
     cv_thread_elsewhere
     cv_thunks
     cv_thunks_inline
@@ -261,7 +265,9 @@ cases! {
     section_end_led_to
     section_falls_into_group
     section_falls_through
+    section_falls_through_gathered
     section_falls_through_named
+    section_named_of_code
     section_thread_local_flag
     short_address
     split_stack

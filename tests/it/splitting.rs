@@ -205,7 +205,7 @@ fn a_section_that_a_program_names_stays_whole() {
     let mut session = Session::new("splitting/named");
     let list = tools::repository().join("fixtures/list_in_named_section/list.c");
     session.must(&Job::new(session.dir(), "gcc").words("-O0 -c -o list.o").arg(list));
-    split(&mut session, "--data list.o -o split.o");
+    split(&mut session, "--data list.o -o split.o --report=report.json");
     let sections = |file: &str| {
         let bytes = fs::read(session.path(file)).unwrap();
         let object = object::File::parse(&*bytes).unwrap();
@@ -213,6 +213,10 @@ fn a_section_that_a_program_names_stays_whole() {
         names.filter(|name| name.starts_with(".data.commands")).count()
     };
     session.check_eq(&sections("split.o"), &sections("list.o"), "sections of the list");
+    let report: serde_json::Value =
+        serde_json::from_slice(&fs::read(session.path("report.json")).unwrap()).unwrap();
+    let whole = &report["sums"]["data"]["whole"];
+    session.check_eq(&whole["named-section"].as_u64(), &Some(64), &format!("{whole}"));
 }
 
 /// Archives keep members, order, names and index, and come out the same each time; in pipes too.

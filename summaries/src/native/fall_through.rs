@@ -1,13 +1,14 @@
-//! Control that goes on behind the end of a section, as assembly written by hand may have it: linkers put the next section of the file there.
+//! Control that goes on behind the end of a section, as assembly written by hand may have it: linkers put the next section of the file
+//! there, or the next one of the same prefix.
 //!
-//! The last function of such a section refers to the first one of the next section. Safe because whatever does not provably end
+//! The last function of such a section refers to the first one of each section that may be next. Safe because whatever does not provably end
 //! counts as going on: a jump to the end or its address in an operand, code whose last instruction is not a jump or a return, and bytes behind the last jump
 //! or return if anything may lead there. One thing is assumed: a call that ends a function with a size does not come back.
 //! Compilers end a function like that if the callee never returns, and distributions take the name of the compiler out of their
 //! archives (by `strip --remove-section=.comment`).
 //!
 //! Left out: modules of compilers, told by their names (`.comment`), or by a group of sections, where all symbols of code have a
-//! type, and which were not joined of several by `ld -r`, as far as symbols name their files. There a function that goes on behind
+//! type, and which were not joined of several by `ld -r`, as far as symbols name their files (exactly one, where `.comment` tells). There a function that goes on behind
 //! its end has no meaning in C, and inline assembly across sections without a label is not looked at. Also left out are data before the end that decodes as other instructions, code without a name before the only name of a
 //! section, a jump from other code to the end behind a last call or return, and more than 64 sections of groups in a row.
 
@@ -36,35 +37,77 @@ pub(super) fn read(
     code.sort_by_key(|(_, atom)| (atom.section, atom.offset));
     let farthest = farthest(atoms, symbols, references);
     let named = named(symbols);
-    // By family: the first atoms of the sections that may come next.
-    let mut next: FxHashMap<&[u8], Vec<usize>> = FxHashMap::default();
+    let sections: Vec<CodeSection<'_>> = code
+        .chunk_by(|a, b| a.1.section == b.1.section)
+        .filter_map(|own| CodeSection::new(tables, own.first()?, own.last()?))
+        .collect();
+    let mut in_file = next_in_output(sections.iter(), family);
+    // Linkers may gather sections by prefix before all others, and GNU ld sorts some by name.
+    let mut gathered: Vec<&CodeSection<'_>> = sections.iter().collect();
+    gathered.sort_by_key(|section| if section.name.starts_with(SORTED) { section.name } else { b"" });
+    let mut by_prefix = next_in_output(gathered.into_iter(), subfamily);
     let mut goes_on = Vec::new();
-    for section in code.chunk_by(|a, b| a.1.section == b.1.section).rev() {
-        let (Some((first, _)), Some((last, atom))) = (section.first(), section.last()) else { continue };
-        let name = tables.sections.get(atom.section as usize).map_or(&[][..], |s| tables.name(s.name));
-        let next = next.entry(family(name)).or_default();
-        let farthest = farthest.get(*last).copied().unwrap_or(u64::MAX);
-        let last_atom = AtomIdx::new(*last);
-        let of_last = named.partition_point(|n| n.0 < last_atom)..named.partition_point(|n| n.0 <= last_atom);
-        let of_last = named.get(of_last).unwrap_or(&[]);
-        if !next.is_empty() && may_go_on(tables, atom, farthest, of_last)? {
-            goes_on.push(last_atom);
-            references.extend(next.iter().map(|target| Reference {
-                from: last_atom,
+    for section in &sections {
+        let mut next = in_file.remove(&section.last).unwrap_or_default();
+        next.extend(by_prefix.remove(&section.last).unwrap_or_default());
+        next.sort_unstable();
+        next.dedup();
+        let Some(atom) = atoms.get(section.last.index()).filter(|_| !next.is_empty()) else { continue };
+        let farthest = farthest.get(section.last.index()).copied().unwrap_or(u64::MAX);
+        let of_last =
+            named.partition_point(|n| n.0 < section.last)..named.partition_point(|n| n.0 <= section.last);
+        if may_go_on(tables, atom, farthest, named.get(of_last).unwrap_or(&[]))? {
+            goes_on.push(section.last);
+            references.extend(next.into_iter().map(|target| Reference {
+                from: section.last,
                 offset: atom.offset.saturating_add(atom.size),
                 kind: ReferenceKind::Call,
-                target: Target::Atom(AtomIdx::new(*target)),
+                target: Target::Atom(target),
                 addend: 0,
             }));
         }
+    }
+    Ok(goes_on)
+}
+
+/// A section of code: what linkers place it by, and its first and last atom.
+struct CodeSection<'a> {
+    name: &'a [u8],
+    first: AtomIdx,
+    last: AtomIdx,
+    grouped: bool,
+}
+
+impl<'t> CodeSection<'t> {
+    fn new(tables: &'t Tables<'_>, first: &(usize, &Atom), last: &(usize, &Atom)) -> Option<Self> {
+        Some(CodeSection {
+            name: tables.name(tables.sections.get(last.1.section as usize)?.name),
+            first: AtomIdx::new(first.0),
+            last: AtomIdx::new(last.0),
+            grouped: last.1.group.is_some(),
+        })
+    }
+}
+
+/// By the last atom of each section: the first atoms of the sections that may come next in the output, where those of
+/// one `key` lie together in the order given.
+fn next_in_output<'s, 'a: 's>(
+    sections: impl DoubleEndedIterator<Item = &'s CodeSection<'a>>,
+    key: fn(&'a [u8]) -> &'a [u8],
+) -> FxHashMap<AtomIdx, Vec<AtomIdx>> {
+    let mut all = FxHashMap::default();
+    let mut next: FxHashMap<&[u8], Vec<AtomIdx>> = FxHashMap::default();
+    for section in sections.rev() {
+        let next = next.entry(key(section.name)).or_default();
+        all.insert(section.last, next.clone());
         // In place of a group that is another module's there is nothing, and what is behind it comes next.
-        match atom.group.is_some() {
+        match section.grouped {
             true => next.truncate(MOST_GROUPED),
             false => next.clear(),
         }
-        next.insert(0, *first);
+        next.insert(0, section.first);
     }
-    Ok(goes_on)
+    all
 }
 
 /// Through so many sections of groups in a row what comes next is looked for: without a bound an object could ask for references
@@ -84,10 +127,11 @@ fn is_of_compiler(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bo
         }
         _ => false,
     };
-    let is_joined = || symbols.iter().filter(|symbol| symbol.kind == SymbolKind::File).nth(1).is_some();
-    (has_name_of_compiler(tables) || tables.sections.iter().any(|s| s.ty == elf::SHT_GROUP.0))
+    // Compilers name one file. Joined objects have more, or none where they were stripped.
+    let files = symbols.iter().filter(|symbol| symbol.kind == SymbolKind::File).take(2).count();
+    let has_groups = || tables.sections.iter().any(|s| s.ty == elf::SHT_GROUP.0);
+    (files == 1 && has_name_of_compiler(tables) || files <= 1 && has_groups())
         && !symbols.iter().any(is_label)
-        && !is_joined()
 }
 
 /// Whether `.comment` has names, and only of compilers.
@@ -104,6 +148,26 @@ fn has_name_of_compiler(tables: &Tables<'_>) -> bool {
 fn family(name: &[u8]) -> &[u8] {
     let dot = name.iter().skip(1).position(|byte| *byte == b'.');
     dot.and_then(|dot| name.get(..=dot)).unwrap_or(name)
+}
+
+/// The prefix of sections that GNU ld's default script sorts by name.
+const SORTED: &[u8] = b".text.sorted.";
+
+/// The prefix by which linkers gather a section before the others of its family: `.text.hot` of `.text.hot.f`, as GNU ld and gold
+/// do by default, and lld and mold with `-z keep-text-section-prefix`; for all others that of the family.
+fn subfamily(name: &[u8]) -> &[u8] {
+    const GATHERED: &[&[u8]] = &[
+        b".text.exit",
+        b".text.hot",
+        b".text.sorted",
+        b".text.split",
+        b".text.startup",
+        b".text.unknown",
+        b".text.unlikely",
+    ];
+    let is_prefix =
+        |prefix: &&&[u8]| name.strip_prefix(**prefix).is_some_and(|r| r.is_empty() || r[0] == b'.');
+    GATHERED.iter().find(is_prefix).copied().unwrap_or_else(|| family(name))
 }
 
 /// The last place in each atom's section that a symbol or a reference names, or up to 8 bytes behind it, since a

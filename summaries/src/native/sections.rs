@@ -13,6 +13,25 @@ use crate::summary::{AtomKind, atom_flags};
 /// `SHF_GNU_RETAIN`; one bit for every OS ABI, as lld reads it.
 const SHF_GNU_RETAIN: u64 = 1 << 21;
 
+/// Sections that compilers put functions into one after the other. gcc's prefixes have no dot at the end, clang's have. What a program
+/// puts into a section of its own (`.text.vectors`) it may find by its place there, and linkers keep it whole.
+pub const CODE_OF_COMPILERS: &[&[u8]] = &[
+    b".text",
+    b".text.exit",
+    b".text.hot",
+    b".text.hot.",
+    b".text.split.",
+    b".text.startup",
+    b".text.unknown.",
+    b".text.unlikely",
+    b".text.unlikely.",
+    b".ltext",
+    b".ltext.hot.",
+    b".ltext.split.",
+    b".ltext.unknown.",
+    b".ltext.unlikely.",
+];
+
 /// Sections that compilers put objects into one after the other. A section that a program names itself (`.data.commands`) is none of
 /// them: the program may walk over it from one object to the next, and linkers keep it whole.
 pub const DATA_OF_COMPILERS: &[&[u8]] = &[

@@ -176,9 +176,9 @@ fn what_is_only_compared_is_named() {
         };
         function.address_taken_only.iter().map(name).collect::<Vec<_>>()
     };
-    assert_eq!(unused("cmpl $1, h(%rip); mov g(%rip), %ecx; test %ecx, %ecx; ret").len(), 2);
+    assert_eq!(unused("cmpl $1, h(%rip); mov g(%rip), %esi; test %esi, %esi; ret").len(), 2);
     assert_eq!(unused("lea h(%rip), %rax; ret"), [""; 0]);
-    assert_eq!(unused("lea h(%rip), %rcx; cmp %rcx, %rax; ret"), ["h"]);
+    assert_eq!(unused("lea h(%rip), %rsi; cmp %rsi, %rax; ret"), ["h"]);
     // A weak function that may be missing.
     assert_eq!(unused("cmpq $0, h@GOTPCREL(%rip); ret"), ["h"]);
 }

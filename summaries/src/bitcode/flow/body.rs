@@ -206,12 +206,36 @@ impl<'m> BodyBuilder<'m> {
         for _ in 0..MAX_CASTS {
             let Some(ValueDefinition::Instruction(index)) = self.body.definition(value) else { return false };
             match self.body.instructions.get(index as usize).map(|i| &i.kind) {
-                Some(Kind::Binary { opcode: binary::AND, .. }) => return true,
+                Some(Kind::Binary { opcode: binary::AND | binary::SREM | binary::UREM, .. })
+                | Some(Kind::Cast { opcode: cast::TRUNC, .. }) => return true,
+                Some(Kind::Binary { opcode: binary::ASHR | binary::LSHR | binary::SHL, left, .. }) => {
+                    return !self.is_difference(*left);
+                }
                 Some(Kind::Cast { operand, .. } | Kind::Freeze(operand)) => value = *operand,
                 _ => return false,
             }
         }
         true
+    }
+
+    /// Whether a condition is a bit that was taken of a number.
+    fn is_bit(&self, condition: ValueId) -> bool {
+        let Some(ValueDefinition::Instruction(index)) = self.body.definition(condition) else { return false };
+        match self.body.instructions.get(index as usize).map(|i| &i.kind) {
+            Some(Kind::Compare { left, right, .. }) => self.is_part(*left) || self.is_part(*right),
+            _ => self.is_part(condition),
+        }
+    }
+
+    fn is_pointer(&self, ty: Option<TypeId>) -> bool {
+        matches!(ty.and_then(|ty| self.module().types.get(ty)), Some(Type::Pointer { .. }))
+    }
+
+    /// Whether a value is a distance, which is shifted for the number of elements.
+    fn is_difference(&self, value: ValueId) -> bool {
+        let Some(ValueDefinition::Instruction(index)) = self.body.definition(value) else { return false };
+        let kind = self.body.instructions.get(index as usize).map(|i| &i.kind);
+        matches!(kind, Some(Kind::Binary { opcode: binary::SUB, .. }))
     }
 
     pub(super) fn frame(&mut self, offset: Option<i64>) -> ValueIdx {
@@ -365,6 +389,9 @@ impl<'m> BodyBuilder<'m> {
             }
             Kind::Select { condition, if_true, if_false } => {
                 self.compare(*condition);
+                if self.is_bit(*condition) && !self.is_pointer(instruction.ty) {
+                    self.assign(*condition, to, None)?;
+                }
                 self.assign(*if_true, to, Some(0))?;
                 self.assign(*if_false, to, Some(0))?;
             }

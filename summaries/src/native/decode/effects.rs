@@ -195,9 +195,9 @@ impl Effects {
             transfer.writes.push((X87, false));
         }
         transfer.moves = only_moves(decoded);
-        // What a condition chooses between is moved, and the condition is no value.
+        // What a condition chooses between tells the bit that it is.
         let conditions = RflagsBits::CF | RflagsBits::ZF | RflagsBits::SF | RflagsBits::OF | RflagsBits::PF;
-        if decoded.rflags_read() & conditions != 0 && !transfer.moves {
+        if decoded.rflags_read() & conditions != 0 {
             transfer.reads.push(FLAGS);
         }
         if puts_bit_in_flags(decoded) {
@@ -237,11 +237,42 @@ fn puts_bit_in_flags(decoded: &Decoded) -> bool {
     use Mnemonic::*;
     let bits = matches!(
         decoded.mnemonic(),
-        Bt | Bts | Btr | Btc | Shl | Sal | Shr | Sar | Shld | Shrd | Rol | Ror | Rcl | Rcr | Sahf
+        Bt | Bts
+            | Btr
+            | Btc
+            | Shl
+            | Sal
+            | Shr
+            | Sar
+            | Shld
+            | Shrd
+            | Rol
+            | Ror
+            | Rcl
+            | Rcr
+            | Sahf
+            | Andn
+            | Bextr
+            | Blsi
+            | Blsmsk
+            | Blsr
+            | Bzhi
+            | Ptest
+            | Vptest
+            | Vtestpd
+            | Vtestps
+            | Kortestb
+            | Kortestw
+            | Kortestd
+            | Kortestq
+            | Ktestb
+            | Ktestw
+            | Ktestd
+            | Ktestq
     );
     match decoded.mnemonic() {
         And | Test => !is_twice_the_same(decoded),
-        Add | Adc => is_twice_the_same(decoded),
+        Add | Adc | Adcx | Adox => is_twice_the_same(decoded),
         _ => bits,
     }
 }

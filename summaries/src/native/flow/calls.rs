@@ -15,7 +15,7 @@ use super::walker::{BlockExit, BlockWalker, RESULTS};
 use crate::ids::ValueIdx;
 use crate::native::decode::Flow;
 use crate::native::decode::effects::{RegisterId, SLOTS};
-use crate::registers::{self, CONVENTIONAL, RAX, RBP, RDI, RSP};
+use crate::registers::{self, CONVENTIONAL, RAX, RBP, RCX, RDI, RDX, RSP};
 use crate::relation::Callee;
 use crate::summary::Target;
 
@@ -23,6 +23,8 @@ use crate::summary::Target;
 const ANY_ARGUMENTS: u64 = registers::ALL & !registers::set(&[RSP, RBP]);
 /// What may be passed by compilers that know the callee.
 const LOCAL_ARGUMENTS: u64 = registers::ALL & !registers::set(&[RSP]);
+/// The registers of a result of three elements, as clang returns vectors.
+const OF_THREE: u64 = registers::set(&[RAX, RCX, RDX]);
 
 /// What gcc jumps to in the place of a return (`-mfunction-return=thunk`).
 const RETURN_THUNK: &[u8] = b"__x86_return_thunk";
@@ -194,7 +196,9 @@ impl BlockWalker<'_, '_, '_, '_> {
 
     fn results(&mut self, op: &Op, state: &RegisterState) -> FlowResult<()> {
         self.leaves(op, state);
-        for slot in RESULTS {
+        // A third element comes with two others; else it is what was left over.
+        let is_third = state.written & OF_THREE == OF_THREE;
+        for slot in RESULTS.into_iter().filter(|slot| *slot != RCX || is_third) {
             self.gives(op, state, slot)?;
             let value = state.get(slot);
             if value != SlotValue::Saved {
@@ -346,12 +350,15 @@ impl BlockWalker<'_, '_, '_, '_> {
         }
         let clobbered = state.clobbered;
         for (slot, to) in results {
-            // A callee of the same object that leaves the register alone may be known to.
-            let before = state.get(slot);
-            if local && before != SlotValue::Saved {
+            // A callee of the same object that leaves the register alone may be known to, and hardly any has a result in rcx.
+            let (before, taint) = (state.get(slot), state.taint(slot));
+            if (local || slot == RCX) && before != SlotValue::Saved {
                 self.builder.flow(before, to, Some(0))?;
             }
             state.set(slot, SlotValue::Node(to, 0));
+            if slot == RCX {
+                state.taint_with(slot, taint);
+            }
         }
         // By this function; the callee's summary says what the callee does.
         state.clobbered = clobbered;

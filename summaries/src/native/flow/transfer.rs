@@ -86,6 +86,10 @@ impl BlockWalker<'_, '_, '_, '_> {
                 };
                 state.set(*to, value);
                 state.taint_with(*to, taint);
+                // Nobody asks for a bit of the stack pointer.
+                if *to != RSP {
+                    state.set(FLAGS, value);
+                }
             }
             InstructionEffect::Zero { to } => state.set(*to, SlotValue::None),
             InstructionEffect::Push(from) => {

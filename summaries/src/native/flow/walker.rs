@@ -8,11 +8,13 @@ use super::module::FlowModule;
 use super::state::{RegisterState, SlotValue};
 use super::unit::Unit;
 use crate::native::decode::effects::{FLAGS, RegisterId, SLOTS, UNPASSED};
-use crate::registers::{R11, R12, R13, R14, R15, RAX, RBP, RBX, RDX, RSP, X87, XMM0, XMM1, XMM2, XMM3, XMM7};
+use crate::registers::{
+    R11, R12, R13, R14, R15, RAX, RBP, RBX, RCX, RDX, RSP, X87, XMM0, XMM1, XMM2, XMM3, XMM7,
+};
 
-/// Registers that carry a result (psABI 3.2.3): rax and rdx for the class INTEGER, xmm0 and xmm1 for SSE, and st0; xmm2 and xmm3 for
-/// vectors that are larger than registers, as clang has it. An address comes in the latter when a program keeps its bytes in a vector or in a floating-point number.
-pub(super) const RESULTS: [RegisterId; 7] = [RAX, RDX, XMM0, XMM1, XMM2, XMM3, X87];
+/// Registers that carry a result (psABI 3.2.3): rax and rdx for the class INTEGER, xmm0 and xmm1 for SSE, and st0; rcx for the third
+/// element of a vector, xmm2 and xmm3 for vectors that are larger than registers, as clang has it. An address comes in the latter when a program keeps its bytes in a vector or in a floating-point number.
+pub(super) const RESULTS: [RegisterId; 8] = [RAX, RCX, RDX, XMM0, XMM1, XMM2, XMM3, X87];
 /// The first register that vectors and floating-point numbers are not passed in: those before it are xmm0 to xmm7.
 const FIRST_UNPASSED: RegisterId = XMM7 + 1;
 /// rsp, and what a callee saves.

@@ -87,7 +87,7 @@ pub(crate) fn divide(
         relas,
         rela_starts,
     };
-    ordered_and_grouped(&context, &mut texts);
+    tied_as_wholes(&context, &mut texts);
     extents::read(&context, &mut texts)?;
     for text in &mut texts {
         code::read(&context, text);
@@ -175,13 +175,21 @@ pub(crate) fn relocations_beside_debug(
     Ok(all)
 }
 
-/// Sections that are tied to others as wholes.
-fn ordered_and_grouped(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) {
+/// Sections of code that stay whole, or stay with others, as the object and the program have them.
+fn tied_as_wholes(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) {
     for atom in context.atoms {
         if let Some(text) = context.text_of(atom.section).and_then(|t| texts.get_mut(t))
             && atom.group.is_some()
         {
             text.keep_undivided(Limit::GroupedSection, "several functions in a section of a group");
+        }
+        if let Some(text) = context.text_of(atom.section).and_then(|t| texts.get_mut(t))
+            && !sections::CODE_OF_COMPILERS.contains(&context.tables.name(atom.name))
+        {
+            text.keep_undivided(
+                Limit::NamedSection,
+                "the program names it, and may find its functions by their place",
+            );
         }
         let after = atom.link_order.and_then(|a| context.section_of(a)).and_then(|s| context.text_of(s));
         if let Some(text) = after.and_then(|t| texts.get_mut(t)) {

@@ -183,6 +183,9 @@ fn is_ambiguous(cut: &SectionCut, division: &Division, references: &[SectionRefe
     })
 }
 
+/// So many bytes from the object that it names an instruction's access keeps objects together.
+const MOST_OUTSIDE: u64 = 256;
+
 struct PointerReader<'c, 'a, 't> {
     context: &'c SplitContext<'a, 't>,
     texts: &'c [Text<'a>],
@@ -203,7 +206,9 @@ impl PointerReader<'_, '_, '_> {
         if !matches!(relocations::target(self.context.symbols, symbol), Ok(Some(Target::Atom(_)))) {
             if entry.kind == SymbolKind::Section {
                 data.refuse("a section symbol of its own kind");
-            } else if !self.is_of_its_object(rela, entry.value, data) {
+            } else if !self.is_of_its_object(rela, entry.value, data)
+                || !self.keeps_its_access_together(rela, entry.value, data)
+            {
                 data.refuse(format!(
                     "the relocation at {place:#x} of section {} leads out of the object that it names",
                     self.context.describe(self.section)
@@ -237,14 +242,38 @@ impl PointerReader<'_, '_, '_> {
 
     /// The place that an instruction names, and the object that it accesses there.
     fn in_code(&mut self, rela: &Rela, text: usize, data: &Data) -> (i64, Option<usize>) {
-        let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
-        let Some(text) = self.texts.get(text) else { return (addend, None) };
-        let Some(instruction) = self.instructions.seek(text, place) else { return (addend, None) };
-        let Some(to) = displacement(rela, instruction) else { return (addend, None) };
-        let bytes = text.bytes.get(instruction.offset as usize..instruction.end() as usize);
-        let size = bytes.and_then(decode::direct_access_size);
+        let Some((to, size)) = self.access(rela, text) else { return (rela.r_addend.get(LE), None) };
         let object = u64::try_from(to).ok().zip(size).and_then(|(to, size)| data.accessed(to, size));
         (to, object)
+    }
+
+    /// Where the displacement that is relocated leads, from its symbol, and how many bytes the instruction accesses right there.
+    fn access(&mut self, rela: &Rela, text: usize) -> Option<(i64, Option<u64>)> {
+        let text = self.texts.get(text)?;
+        let instruction = self.instructions.seek(text, rela.r_offset.get(LE))?;
+        let to = displacement(rela, instruction)?;
+        let bytes = text.bytes.get(instruction.offset as usize..instruction.end() as usize);
+        Some((to, bytes.and_then(decode::direct_access_size)))
+    }
+
+    /// Keep the object that an instruction names together with what it accesses outside of it, as assembly may have it (`a+4(%rip)`).
+    /// False if that is outside the section, or so far away that this took time in the square of the section.
+    fn keeps_its_access_together(&mut self, rela: &Rela, value: u64, data: &mut Data) -> bool {
+        let ReferenceSource::Code(text) = self.source else { return true };
+        let Some((to, Some(size))) = self.access(rela, text) else { return true };
+        let range = value.checked_add_signed(to).and_then(|start| Some((start, start.checked_add(size)?)));
+        let own = data.at(value).and_then(|own| data.object(own));
+        match (range, own) {
+            (Some((start, end)), Some(own)) if own.start <= start && end <= own.end => true,
+            (Some((start, end)), Some(own))
+                if end.checked_sub(1).and_then(|last| data.at(last)).is_some()
+                    && own.start.abs_diff(start) <= MOST_OUTSIDE =>
+            {
+                data.keep_range_together(start.min(value), end.max(value.saturating_add(1)));
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Whether a relocation by name leads to where the name alone says, as far as that is asked for: in compiled code
