@@ -267,6 +267,7 @@ cases! {
     section_falls_through
     section_falls_through_gathered
     section_falls_through_named
+    section_falls_through_prefixes
     section_named_of_code
     section_thread_local_flag
     short_address

@@ -1,5 +1,5 @@
 //! Control that goes on behind the end of a section, as assembly written by hand may have it: linkers put the next section of the file
-//! there, or the next one of the same prefix.
+//! there, or the next one in the order in which they gather sections by prefix (`.text.hot`).
 //!
 //! The last function of such a section refers to the first one of each section that may be next. Safe because whatever does not provably end
 //! counts as going on: a jump to the end or its address in an operand, code whose last instruction is not a jump or a return, and bytes behind the last jump
@@ -37,69 +37,59 @@ pub(super) fn read(
     code.sort_by_key(|(_, atom)| (atom.section, atom.offset));
     let farthest = farthest(atoms, symbols, references);
     let named = named(symbols);
-    let sections: Vec<CodeSection<'_>> = code
-        .chunk_by(|a, b| a.1.section == b.1.section)
-        .filter_map(|own| CodeSection::new(tables, own.first()?, own.last()?))
-        .collect();
-    let mut in_file = next_in_output(sections.iter(), family);
-    // Linkers may gather sections by prefix before all others, and GNU ld sorts some by name.
-    let mut gathered: Vec<&CodeSection<'_>> = sections.iter().collect();
-    gathered.sort_by_key(|section| if section.name.starts_with(SORTED) { section.name } else { b"" });
-    let mut by_prefix = next_in_output(gathered.into_iter(), subfamily);
-    let mut goes_on = Vec::new();
-    for section in &sections {
-        let mut next = in_file.remove(&section.last).unwrap_or_default();
-        next.extend(by_prefix.remove(&section.last).unwrap_or_default());
-        next.sort_unstable();
-        next.dedup();
-        let Some(atom) = atoms.get(section.last.index()).filter(|_| !next.is_empty()) else { continue };
-        let farthest = farthest.get(section.last.index()).copied().unwrap_or(u64::MAX);
-        let of_last =
-            named.partition_point(|n| n.0 < section.last)..named.partition_point(|n| n.0 <= section.last);
-        if may_go_on(tables, atom, farthest, named.get(of_last).unwrap_or(&[]))? {
-            goes_on.push(section.last);
-            references.extend(next.into_iter().map(|target| Reference {
-                from: section.last,
-                offset: atom.offset.saturating_add(atom.size),
-                kind: ReferenceKind::Call,
-                target: Target::Atom(target),
-                addend: 0,
-            }));
-        }
+    let mut sections = Vec::new();
+    for own in code.chunk_by(|a, b| a.1.section == b.1.section) {
+        let (Some((first, _)), Some((last, atom))) = (own.first(), own.last()) else { continue };
+        let (first, last) = (AtomIdx::new(*first), AtomIdx::new(*last));
+        let farthest = farthest.get(last.index()).copied().unwrap_or(u64::MAX);
+        let of_last = named.partition_point(|n| n.0 < last)..named.partition_point(|n| n.0 <= last);
+        sections.push(CodeSection {
+            name: tables.name(atom.name),
+            first,
+            last,
+            end: atom.offset.saturating_add(atom.size),
+            grouped: atom.group.is_some(),
+            goes_on: may_go_on(tables, atom, farthest, named.get(of_last).unwrap_or(&[]))?,
+        });
     }
+    let mut next = next_in_output(&sections);
+    sections.sort_by_key(|section| gathered(section.name));
+    next.extend(next_in_output(&sections));
+    next.sort_unstable();
+    next.dedup();
+    references.extend(next.iter().map(|(from, offset, to)| Reference {
+        from: *from,
+        offset: *offset,
+        kind: ReferenceKind::Call,
+        target: Target::Atom(*to),
+        addend: 0,
+    }));
+    let mut goes_on: Vec<AtomIdx> = next.into_iter().map(|(from, ..)| from).collect();
+    goes_on.dedup();
     Ok(goes_on)
 }
 
-/// A section of code: what linkers place it by, and its first and last atom.
+/// A section of code: what linkers place it by, its first and last atom, and its end in bytes.
 struct CodeSection<'a> {
     name: &'a [u8],
     first: AtomIdx,
     last: AtomIdx,
+    end: u64,
     grouped: bool,
+    /// Control may leave it at its end.
+    goes_on: bool,
 }
 
-impl<'t> CodeSection<'t> {
-    fn new(tables: &'t Tables<'_>, first: &(usize, &Atom), last: &(usize, &Atom)) -> Option<Self> {
-        Some(CodeSection {
-            name: tables.name(tables.sections.get(last.1.section as usize)?.name),
-            first: AtomIdx::new(first.0),
-            last: AtomIdx::new(last.0),
-            grouped: last.1.group.is_some(),
-        })
-    }
-}
-
-/// By the last atom of each section: the first atoms of the sections that may come next in the output, where those of
-/// one `key` lie together in the order given.
-fn next_in_output<'s, 'a: 's>(
-    sections: impl DoubleEndedIterator<Item = &'s CodeSection<'a>>,
-    key: fn(&'a [u8]) -> &'a [u8],
-) -> FxHashMap<AtomIdx, Vec<AtomIdx>> {
-    let mut all = FxHashMap::default();
+/// For each section that goes on, its last atom, its end, and the first atoms of the sections that may come next, where linkers
+/// put those of a family one after the other in the order given.
+fn next_in_output(sections: &[CodeSection<'_>]) -> Vec<(AtomIdx, u64, AtomIdx)> {
+    let mut all = Vec::new();
     let mut next: FxHashMap<&[u8], Vec<AtomIdx>> = FxHashMap::default();
-    for section in sections.rev() {
-        let next = next.entry(key(section.name)).or_default();
-        all.insert(section.last, next.clone());
+    for section in sections.iter().rev() {
+        let next = next.entry(family(section.name)).or_default();
+        if section.goes_on {
+            all.extend(next.iter().map(|first| (section.last, section.end, *first)));
+        }
         // In place of a group that is another module's there is nothing, and what is behind it comes next.
         match section.grouped {
             true => next.truncate(MOST_GROUPED),
@@ -150,24 +140,15 @@ fn family(name: &[u8]) -> &[u8] {
     dot.and_then(|dot| name.get(..=dot)).unwrap_or(name)
 }
 
-/// The prefix of sections that GNU ld's default script sorts by name.
-const SORTED: &[u8] = b".text.sorted.";
-
-/// The prefix by which linkers gather a section before the others of its family: `.text.hot` of `.text.hot.f`, as GNU ld and gold
-/// do by default, and lld and mold with `-z keep-text-section-prefix`; for all others that of the family.
-fn subfamily(name: &[u8]) -> &[u8] {
-    const GATHERED: &[&[u8]] = &[
-        b".text.exit",
-        b".text.hot",
-        b".text.sorted",
-        b".text.split",
-        b".text.startup",
-        b".text.unknown",
-        b".text.unlikely",
-    ];
-    let is_prefix =
-        |prefix: &&&[u8]| name.strip_prefix(**prefix).is_some_and(|r| r.is_empty() || r[0] == b'.');
-    GATHERED.iter().find(is_prefix).copied().unwrap_or_else(|| family(name))
+/// Where linkers put a section that gather some by prefix before the others of the family, as GNU ld and gold do by default, and
+/// lld and mold with `-z keep-text-section-prefix`: the number of the prefix, in the order of GNU ld's default script, and the name
+/// where that script sorts by it.
+fn gathered(name: &[u8]) -> (usize, &[u8]) {
+    const PREFIXES: &[&[u8]] =
+        &[b".text.unlikely", b".text.exit", b".text.startup", b".text.hot", b".text.sorted"];
+    let is_prefix = |prefix: &&[u8]| name.strip_prefix(*prefix).is_some_and(|r| r.is_empty() || r[0] == b'.');
+    let number = PREFIXES.iter().position(is_prefix).unwrap_or(PREFIXES.len());
+    (number, if name.starts_with(b".text.sorted.") { name } else { b"" })
 }
 
 /// The last place in each atom's section that a symbol or a reference names, or up to 8 bytes behind it, since a
