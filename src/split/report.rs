@@ -135,7 +135,7 @@ impl ObjectReport {
                 _ if !code && !options.data => limits = whole(NOT_ASKED, "--data divides it"),
                 _ if !limits.is_empty() => {}
                 _ if !may_be_divided(summary, first) || !names::is_of_compilers(summary.name(first.name)) => {
-                    limits = whole(NAMED_SECTION, "the program may find it by its name");
+                    limits = whole(NAMED_SECTION, "the program may find it by its name, or walk over it");
                 }
                 _ if !code && has_hub(summary, range) => {
                     limits = whole("unproved-data", "references may mean any of its objects");

@@ -133,7 +133,7 @@ limits! {
     /// A data section of several objects, and references that may mean any of them.
     UnprovedData, "unproved-data", Section, "-fdata-sections";
     /// Functions in a section that the program names itself: it may find one by its place behind another.
-    NamedSection, "named-section", Section, "functions without a section of their own (__attribute__((section)))";
+    NamedSection, "named-section", Section, "functions without __attribute__((section))";
     /// A section group holds a section of several functions.
     GroupedSection, "grouped-section", Section, "a section for each function of a group";
     /// An instruction, relocation or way of entering or leaving that the analysis of values does not model.

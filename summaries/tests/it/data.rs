@@ -247,6 +247,16 @@ fn what_a_pointer_in_data_means() {
     assert_eq!((names.as_str(), parts), ("a b c p", 3), "relative");
 }
 
+/// Beside an object that code names: the one that it accesses there stays.
+#[test]
+fn what_is_accessed_beside_an_object() {
+    let named = " .globl d\n .type d, @object\nd: .quad 4\n .size d, 8";
+    let (names, parts) = kept(" mov d(%rip), %rax", named);
+    assert_eq!((names.as_str(), parts), ("d", 4), "the object itself");
+    let (names, parts) = kept(" mov d-8(%rip), %rax", named);
+    assert_eq!((names.as_str(), parts), ("b c d", 2), "the one before, and b, behind which d is aligned");
+}
+
 #[test]
 fn what_is_not_divided() {
     for (code, more) in [
@@ -258,6 +268,11 @@ fn what_is_not_divided() {
         (
             "",
             " .globl d\n .type d, @object\nd: .quad 4\n .size d, 8\n .section .data.p, \"aw\"\n .quad d + 9",
+        ),
+        // Far outside of the object that is named.
+        (
+            " mov d+400(%rip), %rax",
+            " .globl d\n .type d, @object\nd: .quad 4\n .size d, 8\n .type e, @object\ne: .zero 512\n .size e, 512",
         ),
     ] {
         let summary = divided(&assembled(&source(code, more)));

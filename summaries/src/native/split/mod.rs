@@ -87,7 +87,7 @@ pub(crate) fn divide(
         relas,
         rela_starts,
     };
-    tied_as_wholes(&context, &mut texts);
+    undivided(&context, &mut texts);
     extents::read(&context, &mut texts)?;
     for text in &mut texts {
         code::read(&context, text);
@@ -175,21 +175,17 @@ pub(crate) fn relocations_beside_debug(
     Ok(all)
 }
 
-/// Sections of code that stay whole, or stay with others, as the object and the program have them.
-fn tied_as_wholes(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) {
+/// Sections of code that stay whole: those of groups, those that the program names, and those after which another one is ordered.
+fn undivided(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) {
     for atom in context.atoms {
-        if let Some(text) = context.text_of(atom.section).and_then(|t| texts.get_mut(t))
-            && atom.group.is_some()
-        {
-            text.keep_undivided(Limit::GroupedSection, "several functions in a section of a group");
-        }
-        if let Some(text) = context.text_of(atom.section).and_then(|t| texts.get_mut(t))
-            && !sections::CODE_OF_COMPILERS.contains(&context.tables.name(atom.name))
-        {
-            text.keep_undivided(
-                Limit::NamedSection,
-                "the program names it, and may find its functions by their place",
-            );
+        if let Some(text) = context.text_of(atom.section).and_then(|t| texts.get_mut(t)) {
+            if atom.group.is_some() {
+                text.keep_undivided(Limit::GroupedSection, "several functions in a section of a group");
+            }
+            if !sections::CODE_OF_COMPILERS.contains(&context.tables.name(atom.name)) {
+                let why = "the program names it, and may find its functions by their place";
+                text.keep_undivided(Limit::NamedSection, why);
+            }
         }
         let after = atom.link_order.and_then(|a| context.section_of(a)).and_then(|s| context.text_of(s));
         if let Some(text) = after.and_then(|t| texts.get_mut(t)) {

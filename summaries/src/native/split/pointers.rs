@@ -183,7 +183,8 @@ fn is_ambiguous(cut: &SectionCut, division: &Division, references: &[SectionRefe
     })
 }
 
-/// So many bytes from the object that it names an instruction's access keeps objects together.
+/// An access so many bytes outside of the object that is named keeps objects together, and one further away the section whole:
+/// without a bound an object could ask for time in the square of its objects.
 const MOST_OUTSIDE: u64 = 256;
 
 struct PointerReader<'c, 'a, 't> {
@@ -257,7 +258,7 @@ impl PointerReader<'_, '_, '_> {
     }
 
     /// Keep the object that an instruction names together with what it accesses outside of it, as assembly may have it (`a+4(%rip)`).
-    /// False if that is outside the section, or so far away that this took time in the square of the section.
+    /// False if that is outside the section, or too far away.
     fn keeps_its_access_together(&mut self, rela: &Rela, value: u64, data: &mut Data) -> bool {
         let ReferenceSource::Code(text) = self.source else { return true };
         let Some((to, Some(size))) = self.access(rela, text) else { return true };
@@ -267,7 +268,8 @@ impl PointerReader<'_, '_, '_> {
             (Some((start, end)), Some(own)) if own.start <= start && end <= own.end => true,
             (Some((start, end)), Some(own))
                 if end.checked_sub(1).and_then(|last| data.at(last)).is_some()
-                    && own.start.abs_diff(start) <= MOST_OUTSIDE =>
+                    && own.start.saturating_sub(start) <= MOST_OUTSIDE
+                    && end.saturating_sub(own.end) <= MOST_OUTSIDE =>
             {
                 data.keep_range_together(start.min(value), end.max(value.saturating_add(1)));
                 true
