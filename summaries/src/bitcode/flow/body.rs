@@ -201,15 +201,24 @@ impl<'m> BodyBuilder<'m> {
         self.compared.extend(places.into_iter().map(|p| p.0));
     }
 
+    /// The instruction that makes a value, if one does.
+    fn defining_instruction(&self, value: ValueId) -> Option<&Kind> {
+        let ValueDefinition::Instruction(index) = self.body.definition(value)? else { return None };
+        self.body.instructions.get(index as usize).map(|i| &i.kind)
+    }
+
     /// Whether a value is some bits of another, in whatever width: comparing it is how IR takes one bit of a number (`(int)(x & 1) != 0`).
     fn is_part(&self, mut value: ValueId) -> bool {
         for _ in 0..MAX_CASTS {
-            let Some(ValueDefinition::Instruction(index)) = self.body.definition(value) else { return false };
-            match self.body.instructions.get(index as usize).map(|i| &i.kind) {
+            match self.defining_instruction(value) {
                 Some(Kind::Binary { opcode: binary::AND | binary::SREM | binary::UREM, .. })
                 | Some(Kind::Cast { opcode: cast::TRUNC, .. }) => return true,
+                // A distance is shifted for the number of elements.
                 Some(Kind::Binary { opcode: binary::ASHR | binary::LSHR | binary::SHL, left, .. }) => {
-                    return !self.is_difference(*left);
+                    return !matches!(
+                        self.defining_instruction(*left),
+                        Some(Kind::Binary { opcode: binary::SUB, .. })
+                    );
                 }
                 Some(Kind::Cast { operand, .. } | Kind::Freeze(operand)) => value = *operand,
                 _ => return false,
@@ -220,8 +229,7 @@ impl<'m> BodyBuilder<'m> {
 
     /// Whether a condition is a bit that was taken of a number.
     fn is_bit(&self, condition: ValueId) -> bool {
-        let Some(ValueDefinition::Instruction(index)) = self.body.definition(condition) else { return false };
-        match self.body.instructions.get(index as usize).map(|i| &i.kind) {
+        match self.defining_instruction(condition) {
             Some(Kind::Compare { left, right, .. }) => self.is_part(*left) || self.is_part(*right),
             _ => self.is_part(condition),
         }
@@ -229,13 +237,6 @@ impl<'m> BodyBuilder<'m> {
 
     fn is_pointer(&self, ty: Option<TypeId>) -> bool {
         matches!(ty.and_then(|ty| self.module().types.get(ty)), Some(Type::Pointer { .. }))
-    }
-
-    /// Whether a value is a distance, which is shifted for the number of elements.
-    fn is_difference(&self, value: ValueId) -> bool {
-        let Some(ValueDefinition::Instruction(index)) = self.body.definition(value) else { return false };
-        let kind = self.body.instructions.get(index as usize).map(|i| &i.kind);
-        matches!(kind, Some(Kind::Binary { opcode: binary::SUB, .. }))
     }
 
     pub(super) fn frame(&mut self, offset: Option<i64>) -> ValueIdx {
@@ -389,6 +390,7 @@ impl<'m> BodyBuilder<'m> {
             }
             Kind::Select { condition, if_true, if_false } => {
                 self.compare(*condition);
+                // Addresses are put together of numbers.
                 if self.is_bit(*condition) && !self.is_pointer(instruction.ty) {
                     self.assign(*condition, to, None)?;
                 }

@@ -195,7 +195,7 @@ impl Effects {
             transfer.writes.push((X87, false));
         }
         transfer.moves = only_moves(decoded);
-        // What a condition chooses between tells the bit that it is.
+        // What is chosen by a condition tells which bit the condition was.
         let conditions = RflagsBits::CF | RflagsBits::ZF | RflagsBits::SF | RflagsBits::OF | RflagsBits::PF;
         if decoded.rflags_read() & conditions != 0 {
             transfer.reads.push(FLAGS);

@@ -350,7 +350,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         }
         let clobbered = state.clobbered;
         for (slot, to) in results {
-            // A callee of the same object that leaves the register alone may be known to, and hardly any has a result in rcx.
+            // A callee of the same object that leaves the register alone may be known to. What is left in rcx goes to later callees too.
             let (before, taint) = (state.get(slot), state.taint(slot));
             if (local || slot == RCX) && before != SlotValue::Saved {
                 self.builder.flow(before, to, Some(0))?;
