@@ -274,6 +274,10 @@ impl BlockWalker<'_, '_, '_, '_> {
         if t.immediate {
             parts.push(self.immediate(op));
         }
+        if t.reads.contains(&UNPASSED) && state.written & 1 << UNPASSED == 0 {
+            // What another function left there, by assembly: all that was ever put there has escaped.
+            parts.push(SlotValue::Node(self.builder.unknown(), 0));
+        }
         for (i, address) in (70u8..).zip(&t.loads) {
             let memory = self.address(at, op, state, address)?;
             parts.push(self.load(ValueKey::Op(at, i), memory, address.size)?);
@@ -293,7 +297,7 @@ impl BlockWalker<'_, '_, '_, '_> {
             }
             self.store(state, memory, address.size, value)?;
         }
-        // Who takes it from there in another function is not looked for, since no convention passes anything there.
+        // Who takes it from there in another function takes anything that escaped.
         if t.writes.iter().any(|(slot, _)| *slot == UNPASSED) {
             self.builder.escape(value)?;
         }
