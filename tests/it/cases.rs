@@ -36,6 +36,7 @@ cases! {
     bitcode_asm_called
     bitcode_bits
     bitcode_bits_cast
+    bitcode_bits_of_vector
     bitcode_bits_parts
     bitcode_copies
     bitcode_edges

@@ -235,6 +235,15 @@ impl<'m> BodyBuilder<'m> {
         }
     }
 
+    /// Whether comparing it makes a bit of each of its elements, which are pieces of what was cast to a vector.
+    fn is_vector_of_numbers(&self, value: ValueId) -> bool {
+        let types = &self.module().types;
+        match self.body.type_of(self.module(), value).and_then(|ty| types.get(ty)) {
+            Some(Type::Vector { element, .. }) => !self.is_pointer(Some(*element)),
+            _ => false,
+        }
+    }
+
     fn is_pointer(&self, ty: Option<TypeId>) -> bool {
         matches!(ty.and_then(|ty| self.module().types.get(ty)), Some(Type::Pointer { .. }))
     }
@@ -414,7 +423,7 @@ impl<'m> BodyBuilder<'m> {
             Kind::Compare { left, right, .. } => {
                 for operand in [*left, *right] {
                     self.compare(operand);
-                    if self.is_part(operand) {
+                    if self.is_part(operand) || self.is_vector_of_numbers(operand) {
                         self.assign(operand, to, None)?;
                     }
                 }
