@@ -40,7 +40,7 @@ impl<'a> LinkSymbols<'a> {
         let modules: Vec<Option<ModuleSymbols<'a>>> = module_ids
             .par_iter()
             .map(|m| match inputs.modules[*m].kind {
-                FileKind::Object => symtab::read(inputs.module_bytes(*m)),
+                FileKind::Object => symtab::read(inputs.module_bytes(*m), config.linker.dialect),
                 FileKind::Bitcode if config.linker.dialect == Dialect::Lld => {
                     bitcode::read(inputs.module_bytes(*m))
                 }

@@ -10,6 +10,7 @@ use object::read::elf::{FileHeader, SectionHeader, Sym};
 use summaries::Visibility;
 
 use super::symbol_table::HashedName;
+use crate::config::Dialect;
 use crate::inputs::SymbolType;
 
 type Elf = elf::FileHeader64<LittleEndian>;
@@ -88,8 +89,8 @@ pub(super) fn warned_symbols(data: &[u8]) -> Vec<&[u8]> {
     read().unwrap_or_default()
 }
 
-/// Read them; `None` if the file is not a well-formed x86-64 relocatable object.
-pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
+/// Read them for a linker of this dialect; `None` if the file is not a well-formed x86-64 relocatable object.
+pub(super) fn read(data: &[u8], dialect: Dialect) -> Option<ModuleSymbols<'_>> {
     let header = Elf::parse(data).ok()?;
     if !header.is_little_endian()
         || header.e_machine(LE) != elf::EM_X86_64
@@ -126,6 +127,8 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
             ty: SymbolType::of(symbol.st_type()),
             size: symbol.st_size(LE),
             visibility: match symbol.st_visibility() {
+                // wild knows hidden and protected ones, and exports this like a default one.
+                elf::STV_INTERNAL if dialect == Dialect::Wild => Visibility::Default,
                 elf::STV_INTERNAL => Visibility::Internal,
                 elf::STV_HIDDEN => Visibility::Hidden,
                 elf::STV_PROTECTED => Visibility::Protected,

@@ -331,6 +331,7 @@ cases! {
     whole_archive_unclosed
     wild_group_copies
     wild_hidden_reference
+    wild_internal_exported
     wild_weak_first
     wrap
     wrap_archive
