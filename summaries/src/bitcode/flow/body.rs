@@ -207,9 +207,13 @@ impl<'m> BodyBuilder<'m> {
         self.body.instructions.get(index as usize).map(|i| &i.kind)
     }
 
-    /// Whether a value is some bits of another, in whatever width: comparing it is how IR takes one bit of a number (`(int)(x & 1) != 0`).
+    /// Whether a value is some bits of another, in whatever width: comparing it is how IR takes one bit of a number (`(int)(x & 1) != 0`),
+    /// and one of each element of a vector, which may be pieces of a number.
     fn is_part(&self, mut value: ValueId) -> bool {
         for _ in 0..MAX_CASTS {
+            if self.is_vector_of_numbers(value) {
+                return true;
+            }
             match self.defining_instruction(value) {
                 Some(Kind::Binary { opcode: binary::AND | binary::SREM | binary::UREM, .. })
                 | Some(Kind::Cast { opcode: cast::TRUNC, .. }) => return true,
@@ -235,7 +239,6 @@ impl<'m> BodyBuilder<'m> {
         }
     }
 
-    /// Whether comparing it makes a bit of each of its elements, which are pieces of what was cast to a vector.
     fn is_vector_of_numbers(&self, value: ValueId) -> bool {
         let types = &self.module().types;
         match self.body.type_of(self.module(), value).and_then(|ty| types.get(ty)) {
@@ -423,7 +426,7 @@ impl<'m> BodyBuilder<'m> {
             Kind::Compare { left, right, .. } => {
                 for operand in [*left, *right] {
                     self.compare(operand);
-                    if self.is_part(operand) || self.is_vector_of_numbers(operand) {
+                    if self.is_part(operand) {
                         self.assign(operand, to, None)?;
                     }
                 }
