@@ -136,7 +136,7 @@ impl Default for PruneOptions {
             linker: None,
             cache: None,
             jobs: None,
-            // Value flow costs as much as a few links: what less code than that lives by is not worth it.
+            // Value flow costs as much as a few links, too much where only a smaller share of the live code is kept by mentions alone.
             gate: 2,
             budget: None,
             strict: false,

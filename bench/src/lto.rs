@@ -92,6 +92,8 @@ fn thin_link(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, scratc
         let mut command = corpus.linker_command(&here, &corpus.pruner, &scratch.join("timed"));
         command.env("LTO_PRUNE_LINKER", lld).env_remove("LTO_PRUNE_FLAGS");
         command.arg0("ld.lto-prune").args([cache, "--prune-time"]);
+        // Code generation is not timed.
+        command.arg(format!("--thinlto-cache-dir={}", scratch.join("code").display()));
         command.arg(format!("--prune-level={}", options.level));
         run_ok(&mut command, scratch)?;
         let text = fs::read_to_string(scratch.join("stderr"))?;

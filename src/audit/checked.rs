@@ -10,10 +10,10 @@ use crate::report::graph::HOLDS;
 use super::model::{Atom, AtomState, AuditedModule, Definer, GraphEdge, Import, Model, ReportHead};
 use super::read;
 
-/// The tables of a report; `path` is for messages.
+/// Checks that the indices and sums in the tables of a report fit together, so that commands need not; `path` is for messages.
 ///
 /// # Errors
-/// The table that doesn't fit the others.
+/// Says which table does not fit the others.
 pub(super) fn checked<'a>(path: &str, report: read::ReadReport<'a>) -> Result<Model<'a>, String> {
     let atoms = report.atoms.len();
     let is_atom = |a: u32| (a as usize) < atoms;

@@ -21,7 +21,7 @@ use crate::resolve::{GlobalSymbol, Prevailing, Resolution};
 pub struct PlainOutput<'a> {
     /// `DT_NEEDED` in order, by the libraries' sonames; `None` for one without. `None` where it isn't known.
     pub needed: Option<Vec<Option<&'a str>>>,
-    /// Libraries that are recorded only if code made of bitcode refers to them, and that the output must record lest the plain one does.
+    /// Libraries that are recorded only if code made of bitcode refers to them. The output must record them, since the plain one may.
     pub asked: Vec<&'a str>,
     /// Names that `.dynsym` defines, if there is one.
     pub exported: Vec<&'a [u8]>,

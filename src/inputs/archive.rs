@@ -47,7 +47,7 @@ enum RawSymbolTable {
     Bsd { data: Range<usize>, word: usize },
 }
 
-/// Read the headers of an archive.
+/// Reads an archive: where its members are, and its symbol table.
 ///
 /// # Errors
 /// What is malformed, with its offset.

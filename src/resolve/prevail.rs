@@ -1,6 +1,6 @@
 //! Which definition prevails, given the modules in the link and their order.
 //!
-//! Common to all dialects: the first group of a COMDAT signature stands; of several definitions a strong one,
+//! Common to all dialects: the first group of a COMDAT signature prevails; of several definitions a strong one,
 //! else a common one (the largest), else the first weak one; a definition in a module beats one in a DSO. mold
 //! ranks a weak definition, and a DSO's, above a common one, GNU ld a DSO's that is data with contents; wild discards no group. Where dialects differ in a way that we haven't
 //! held against the linker, or the linker will refuse the link, the answer is a limit and nothing is pruned.
@@ -228,13 +228,13 @@ fn referenced_dsos(s: &NameFacts, symbol: &GlobalSymbol<'_>) -> Option<DsoId> {
     }
 }
 
-/// Give each loaded module its [`LoadedModule`], and for each the sorted sections of groups that do not stand.
+/// Give each loaded module its [`LoadedModule`], and for each the sorted sections of the groups that are discarded.
 fn discard_groups(
     link_symbols: &LinkSymbols<'_>,
     loaded: &[ModuleId],
     modules: &mut [Option<LoadedModule>],
 ) -> Vec<Vec<u32>> {
-    let mut standing: FxHashSet<HashedName<'_>> = FxHashSet::default();
+    let mut prevailing: FxHashSet<HashedName<'_>> = FxHashSet::default();
     let mut all = Vec::with_capacity(loaded.len());
     for module in loaded {
         let mut discarded = Vec::new();
@@ -245,7 +245,7 @@ fn discard_groups(
             // wild discards none.
             let keeps_all = link_symbols.config.linker.dialect == Dialect::Wild;
             for group in symbols.comdats.iter().filter(|_| !keeps_all) {
-                if !standing.insert(group.signature) {
+                if !prevailing.insert(group.signature) {
                     state.discarded_groups.push(group.section);
                     discarded.extend_from_slice(&group.members);
                 }

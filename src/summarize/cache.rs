@@ -1,7 +1,7 @@
 //! The cache of summaries and of pruned objects: a folder of files that are named by the hash of what they are made of.
 //!
 //! The key of a summary covers the bytes of the module, which of its atoms live where only those are read, what was asked (the granularity of
-//! its atoms, and whether debug information is left out), and the sources of the crate that makes it (the schema version); that of an object covers the key of its summary, its plan and this executable, so an entry is never stale.
+//! its atoms, and whether debug information is left out), the sources of the crate that makes it (the schema version), and the version of lto-prune; that of an object covers the key of its summary, its plan and this executable, so an entry is never stale.
 //! An entry ends with its own hash: what a crash or a full disk left behind is seen, ignored and replaced. Entries
 //! appear by rename, so concurrent links see whole ones only. No error of the cache is an error of the link. It is written to once the inputs
 //! were found to be what they were when they were hashed. A folder of somebody else, or to which others may write, is not used.
@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 use rayon::prelude::*;
 use rustix::process::geteuid;
 use summaries::format::{self, InputHash, SCHEMA_VERSION};
-use summaries::{Granularity, ModuleSummary, SummaryOptions, native};
+use summaries::{Granularity, ModuleSummary, SummaryOptions, bitcode, native};
 
 use crate::config::Config;
 use crate::hashing::{hash, hash_of_parts, hex, without_checksum};
@@ -37,6 +37,8 @@ const TOUCH_INTERVAL: Duration = Duration::from_secs(60 * 60);
 const TRIM_INTERVAL: Duration = Duration::from_secs(10 * 60);
 /// A section of code of so many bytes takes longer to divide than an entry takes to find and to read.
 const LARGE_SECTION: u64 = 8 << 10;
+/// LLVM bitcode of so many bytes takes longer to read than an entry takes to find and to read.
+const LARGE_BITCODE: usize = 8 << 10;
 /// Name of the file whose time says when the folder was last looked through.
 const STAMP: &str = "trimmed";
 
@@ -82,9 +84,12 @@ pub(super) fn hash_of_part(input: &InputHash, live: &[bool]) -> InputHash {
     hash_of_parts(&[input, &live.iter().map(|live| u8::from(*live)).collect::<Vec<_>>()])
 }
 
-/// Whether a module is looked up by what it divides into: one section has most of its code. Objects with a section for each function are
-/// summarised in the time that it takes to hash them, and so is LLVM bitcode.
+/// Whether a module is looked up: LLVM bitcode, whose bodies have to be read, and objects of which one section has most of the code. Objects with a
+/// section for each function are summarised in the time that it takes to hash them.
 pub(super) fn pays(bytes: &[u8]) -> bool {
+    if bitcode::is_bitcode(bytes) {
+        return bytes.len() >= LARGE_BITCODE;
+    }
     let sizes = native::code_section_sizes(bytes);
     let largest = sizes.iter().copied().max().unwrap_or(0);
     largest >= LARGE_SECTION

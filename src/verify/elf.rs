@@ -1,4 +1,4 @@
-//! A bounds-checked ELF reader for relocatable objects: goblin's, with each table checked against the file first.
+//! A bounds-checked ELF reader for relocatable objects and linked files: goblin's, with each table checked against the file first.
 //!
 //! Names are bytes, as in the file: goblin's own string tables take UTF-8 only and index all strings up front, which
 //! costs more than all else here.

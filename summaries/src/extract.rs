@@ -53,7 +53,7 @@ fn by_kind(bytes: &[u8], options: SummaryOptions, parallel_map: ParallelMap<'_>)
         return native::extract_by(bytes, options, parallel_map);
     }
     if bitcode::is_bitcode(bytes) {
-        return bitcode::extract_at(bytes, options.granularity);
+        return bitcode::extract_by(bytes, options.granularity, parallel_map);
     }
     let mut summary = ModuleSummary::opaque();
     summary.granularity = options.granularity;

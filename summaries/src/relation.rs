@@ -72,7 +72,7 @@ pub struct CallSite {
     /// The frame is an object ([`FunctionSummary::frame`]) and the callee's stack pointer at entry points there, at
     /// this offset: what the object holds from there on is passed too. `Some(None)`: somewhere in it.
     pub stack_in_frame: Option<Option<i64>>,
-    /// Values that hold what the callee returns in a register (rax, rdx, xmm0, xmm1, st0), sorted by register.
+    /// Values that hold what the callee returns in a register (rax, rcx, rdx, xmm0 to xmm3, st0), sorted by register.
     pub results: Vec<(Register, ValueIdx)>,
 }
 
@@ -96,7 +96,7 @@ pub struct FunctionSummary {
     pub stack_parameters: Vec<(i32, ValueIdx)>,
     /// The frame is an object in memory: its address goes places. Stack parameters are in it at offset 8 and above.
     pub frame: bool,
-    /// What registers hold on return, sorted by register: rax, rdx, xmm0, xmm1, st0. What comes back as it was passed in
+    /// What registers hold on return, sorted by register: rax, rcx, rdx, xmm0 to xmm3, st0. What comes back as it was passed in
     /// the same register may be left out, if that is one of `preserved`.
     pub results: Vec<(Register, ValueIdx)>,
     /// The registers of [`PRESERVABLE`](crate::registers::PRESERVABLE) that may hold on every return what they held at

@@ -27,8 +27,12 @@ fn prepare(name: &str) -> Session {
 }
 
 fn job(session: &Session, words: &str) -> Job {
+    driven(session, "gcc", words)
+}
+
+fn driven(session: &Session, compiler: &str, words: &str) -> Job {
     // At `pointers` a link has entries of its own for what was followed.
-    let job = Job::new(session.dir(), "gcc").words("-B shims -Wl,--prune-level=functions").words(words);
+    let job = Job::new(session.dir(), compiler).words("-B shims -Wl,--prune-level=functions").words(words);
     job.env("LTO_PRUNE_LINKER", Linker::Lld.path()).env("XDG_CACHE_HOME", session.path("caches"))
 }
 
@@ -43,24 +47,40 @@ fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-#[test]
-fn warm_links_are_the_same() {
-    let mut session = prepare("cache/warm");
+/// Both programs, as they are linked without a cache, and then again and again with what earlier links left there.
+fn link_warm(session: &mut Session, job: &dyn Fn(&Session, &str) -> Job) -> Vec<Vec<u8>> {
     std::fs::create_dir(session.path("caches")).unwrap();
     let mut expected = Vec::new();
     for main in ["one.o", "other.o"] {
-        session.must(&job(&session, &format!("{main} large.o -o out -Wl,--prune-no-cache")));
+        session.must(&job(session, &format!("{main} large.o -o out -Wl,--prune-no-cache")));
         expected.push(read(&session.path("out")));
     }
-    session.check_eq(&entries(&session), &0, "entries without a cache");
+    session.check_eq(&entries(session), &0, "entries without a cache");
     let names = Facts::read(&session.path("out")).unwrap().defined;
     session.check(names.contains("f9") && !names.contains("f7"), "what the other program keeps");
     // The second program has the summary from the first, and a plan of its own.
     for (round, known) in [(0, 2), (1, 3), (0, 3), (1, 3)] {
-        session.must(&job(&session, &format!("{} large.o -o out", ["one.o", "other.o"][round])));
+        session.must(&job(session, &format!("{} large.o -o out", ["one.o", "other.o"][round])));
         session.check(read(&session.path("out")) == expected[round], "another output with a cache");
-        session.check_eq(&entries(&session), &known, "summary and objects");
+        session.check_eq(&entries(session), &known, "summary and objects");
     }
+    expected
+}
+
+#[test]
+fn warm_links_of_bitcode_are_the_same() {
+    let mut session = prepare("cache/bitcode");
+    let dir = session.dir().to_owned();
+    session.must(&Job::new(&dir, "clang-19").words("-O1 -fno-inline -flto=thin -c large.c one.c other.c"));
+    link_warm(&mut session, &|session, words| {
+        driven(session, "clang-19", words).words("-flto=thin --ld-path=shims/ld.lld")
+    });
+}
+
+#[test]
+fn warm_links_are_the_same() {
+    let mut session = prepare("cache/warm");
+    let expected = link_warm(&mut session, &job);
     // An object that an earlier link made is verified like any other: this one has been exchanged for the other program's.
     let dir = session.path("caches/lto-prune");
     let mut by_size: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().path()).collect();

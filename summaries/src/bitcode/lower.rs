@@ -16,6 +16,7 @@ use super::symbols::{self, FIRST_GLOBAL, LinkerSymbol, LinkerSymbols, ValueAt, k
 use crate::ids::{AtomIdx, GroupIdx, NameRef, SymbolIdx};
 use crate::limit::{Limit, LimitRecord};
 use crate::native::sections::{is_c_identifier, is_standard_family};
+use crate::parallel::{ParallelMap, in_order};
 use crate::summary::{
     Atom, AtomKind, Binding, Definition, Granularity, Group, ModuleKind, ModuleSummary, Reference,
     ReferenceKind, Symbol, SymbolKind, Target, Visibility, atom_flags,
@@ -43,18 +44,24 @@ pub fn numbering(file: &BitcodeFile<'_>, granularity: Granularity) -> Numbering 
 pub fn local_values(bytes: &[u8]) -> Result<Vec<LocalValues>, String> {
     let file = super::file::read(bytes).map_err(|e| e.to_string())?;
     let numbering = numbering(&file, Granularity::Pointers);
-    let followed = flow::follow(bytes, &file, &numbering, &|_| Atom::NO_SECTION, FlowRequest::Locals)?;
+    let section = |_| Atom::NO_SECTION;
+    let followed = flow::follow(bytes, &file, &numbering, &section, FlowRequest::Locals, &in_order)?;
     Ok(followed.locals)
 }
 
 /// Summarise a file that was read from `bytes`.
-pub(super) fn lower(bytes: &[u8], file: &BitcodeFile<'_>, granularity: Granularity) -> ModuleSummary {
+pub(super) fn lower(
+    bytes: &[u8],
+    file: &BitcodeFile<'_>,
+    granularity: Granularity,
+    parallel_map: ParallelMap<'_>,
+) -> ModuleSummary {
     let mut lowering = Lowering::new(file, granularity);
     lowering.make_atoms();
     lowering.make_symbols();
     lowering.make_groups();
     let followed = match lowering.reads_bodies() {
-        true => lowering.follow(bytes),
+        true => lowering.follow(bytes, parallel_map),
         false => Err("LLVM bitcode, which is linked as it is".to_owned()),
     };
     if followed.is_err() {
@@ -102,7 +109,7 @@ impl<'f, 'a> Lowering<'f, 'a> {
     }
 
     /// Put in what functions and initializers are made of; `Err` says why not.
-    fn follow(&mut self, bytes: &[u8]) -> Result<(), String> {
+    fn follow(&mut self, bytes: &[u8], parallel_map: ParallelMap<'_>) -> Result<(), String> {
         if !self.linker.complete {
             return Err("LLVM bitcode without a symbol table that could be read".to_owned());
         }
@@ -112,7 +119,7 @@ impl<'f, 'a> Lowering<'f, 'a> {
             true => FlowRequest::Functions,
             false => FlowRequest::References,
         };
-        let found = flow::follow(bytes, self.file, &self.numbering, &section, wanted)?;
+        let found = flow::follow(bytes, self.file, &self.numbering, &section, wanted, parallel_map)?;
         for (atom, size) in found.sizes {
             if let Some(atom) = self.summary.atoms.get_mut(atom.index()) {
                 atom.size = size;

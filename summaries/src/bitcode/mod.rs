@@ -24,6 +24,7 @@ pub mod symbols;
 pub mod symtab;
 
 use crate::limit::{Limit, LimitRecord};
+use crate::parallel::{ParallelMap, in_order};
 use crate::summary::{Granularity, ModuleKind, ModuleSummary};
 
 pub use container::{embedded, fat, is_bitcode};
@@ -33,8 +34,17 @@ pub use lower::{Numbering, local_values, numbering};
 
 /// Summarise bitcode, raw or wrapped. Total, as every front end is.
 pub fn extract_at(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
+    extract_by(bytes, granularity, &in_order)
+}
+
+/// [`extract_at`], with what runs the pieces of a large module.
+pub(crate) fn extract_by(
+    bytes: &[u8],
+    granularity: Granularity,
+    parallel_map: ParallelMap<'_>,
+) -> ModuleSummary {
     match file::read(bytes) {
-        Ok(file) => lower::lower(bytes, &file, granularity),
+        Ok(file) => lower::lower(bytes, &file, granularity, parallel_map),
         Err(error) => {
             let mut summary = ModuleSummary::opaque();
             summary.kind = ModuleKind::Bitcode;

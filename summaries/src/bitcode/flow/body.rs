@@ -173,7 +173,7 @@ impl<'m> BodyBuilder<'m> {
         Ok(value)
     }
 
-    /// `to` holds what an operand holds, displaced.
+    /// `to` holds what an operand holds, at an offset from it; `None` is an unknown one.
     pub(super) fn assign(
         &mut self,
         from: ValueId,
@@ -195,7 +195,7 @@ impl<'m> BodyBuilder<'m> {
         Ok(())
     }
 
-    /// An operand tells nobody what it holds.
+    /// Notes the global values that an operand is: who only compares them learns nothing of what they hold.
     pub(super) fn compare(&mut self, operand: ValueId) {
         let places = self.values.places(operand).unwrap_or_default();
         self.compared.extend(places.into_iter().map(|p| p.0));

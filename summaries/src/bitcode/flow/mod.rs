@@ -16,6 +16,8 @@ mod numbers;
 mod names;
 mod places;
 
+use std::ops::Range;
+
 use rustc_hash::FxHashSet;
 
 use super::file::BitcodeFile;
@@ -29,6 +31,7 @@ use super::module::Module;
 use super::symbols;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::limit::{Limit, LimitRecord};
+use crate::parallel::{ParallelMap, collect};
 use crate::relation::FunctionSummary;
 use crate::summary::{Reference, ReferenceKind, Target};
 use body::BodySummary;
@@ -37,6 +40,9 @@ use places::{ConstantValues, LABEL};
 
 /// Constants that the initializers of a module may be made of, besides as many as it has.
 const INITIALIZER_BUDGET: usize = 1 << 20;
+
+/// Bodies of a piece of work: enough that handing it out, and reading the module's abbreviations for it, costs nothing.
+const PIECE: usize = 64;
 
 /// Which values of a function's summary the values of its body are, for whoever holds the one against the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,8 +105,9 @@ pub(super) fn follow(
     bytes: &[u8],
     file: &BitcodeFile<'_>,
     numbering: &Numbering,
-    sections: &dyn Fn(AtomIdx) -> u32,
+    sections: &(dyn Fn(AtomIdx) -> u32 + Sync),
     wanted: FlowRequest,
+    parallel_map: ParallelMap<'_>,
 ) -> Result<ModuleValueFlow, String> {
     let ir = ir::read(bytes).map_err(|e| e.to_string())?;
     if file.modules.is_empty() || file.modules.len() != ir.modules.len() {
@@ -125,7 +132,7 @@ pub(super) fn follow(
         let sizes = ir_module.layout.sizes(&ir_module.types);
         let names = GlobalNames::new(module, ir_module, &numbers);
         let values = ConstantValues { module: ir_module, sizes: &sizes, body: None };
-        let mut following = ModuleFlowBuilder {
+        let builder = || ModuleFlowBuilder {
             module,
             ir: ir_module,
             numbers,
@@ -133,17 +140,41 @@ pub(super) fn follow(
             values,
             mentions: MentionSearch::new(ir_module),
             wanted,
-            out,
+            out: ModuleValueFlow::default(),
         };
-        following.check()?;
-        following.variables()?;
-        let reader = ir.reader(number).map_err(|e| e.to_string())?.ok_or("LLVM bitcode without a module")?;
-        following.functions(&reader, sections)?;
-        out = following.out;
+        let mut variables = builder();
+        variables.check()?;
+        variables.variables()?;
+        out.append(variables.out);
+        let pieces = ir_module.bodies.len().div_ceil(PIECE);
+        let functions = collect(parallel_map, pieces, |piece| {
+            let reader = ir.reader(number).map_err(|e| e.to_string())?;
+            let mut functions = builder();
+            let first = piece * PIECE;
+            let bodies = first..ir_module.bodies.len().min(first + PIECE);
+            functions.functions(&reader.ok_or("LLVM bitcode without a module")?, bodies, sections)?;
+            Ok::<_, String>(functions.out)
+        });
+        for piece in functions {
+            out.append(piece?);
+        }
     }
     out.references.sort_by_key(|r| (r.from, r.offset));
     out.functions.sort_by_key(|f| f.atom);
     Ok(out)
+}
+
+impl ModuleValueFlow {
+    /// Adds what a later part of the file says.
+    fn append(&mut self, mut later: ModuleValueFlow) {
+        self.references.append(&mut later.references);
+        self.functions.append(&mut later.functions);
+        self.sizes.append(&mut later.sizes);
+        self.takes_registers.append(&mut later.takes_registers);
+        self.runs_unseen.append(&mut later.runs_unseen);
+        self.limits.append(&mut later.limits);
+        self.locals.append(&mut later.locals);
+    }
 }
 
 struct ModuleFlowBuilder<'m> {
@@ -226,9 +257,10 @@ impl ModuleFlowBuilder<'_> {
     fn functions(
         &mut self,
         reader: &BodyReader<'_>,
+        bodies: Range<usize>,
         sections: &dyn Fn(AtomIdx) -> u32,
     ) -> Result<(), String> {
-        for index in 0..self.ir.bodies.len() {
+        for index in bodies {
             let body = reader.body(index).map_err(|e| e.to_string())?.ok_or("a body that is not there")?;
             let Some(atom) = self.atom(body.function.0 as usize) else { continue };
             let name = self.module.values.get(body.function.0 as usize).map_or(&[][..], |v| v.name);

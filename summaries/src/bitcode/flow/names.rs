@@ -63,6 +63,7 @@ impl<'m> GlobalNames<'m> {
 }
 
 /// The numbering of one module of a file, by value id.
+#[derive(Clone, Copy)]
 pub(super) struct GlobalNumbers<'n> {
     pub(super) atoms: &'n [Option<AtomIdx>],
     pub(super) symbols: &'n [Option<SymbolIdx>],

@@ -20,7 +20,7 @@ use crate::registers::{PRESERVABLE, RAX, RBP, RDX, RSP};
 use crate::relation::FunctionSummary;
 use crate::summary::Target;
 
-/// Blocks that are worked on before a function is given up: a few times each is enough for any that compilers make.
+/// How often blocks are visited, on average, before a function is given up: a few times is enough for any that compilers make.
 const MOST_VISITS_PER_BLOCK: usize = 64;
 
 /// What came of a function: its summary, and where it jumps to with its frame in place.
@@ -425,7 +425,7 @@ impl UnitWalk<'_> {
         }
     }
 
-    /// The state in which the unwinder enters.
+    /// The state at a landing pad: what any call that may throw leaves, with the exception in rax and its selector in rdx.
     fn at_pad(&self, builder: &mut ConstraintBuilder) -> RegisterState {
         let mut state = self.after_calls.clone();
         let exception = builder.unknown();

@@ -173,7 +173,7 @@ pub(super) fn width(ty: u32) -> Option<u8> {
     }
 }
 
-/// Collect the references between functions that have no relocation, and tie what can't be divided.
+/// Collect the references between functions that have no relocation, and join the functions that must stay together.
 fn follow(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> SplitOutcome {
     let mut starts = Vec::with_capacity(text.instructions.len() + 1);
     for (index, function) in text.functions.iter().enumerate() {
@@ -392,7 +392,6 @@ fn destination(text: &Text<'_>, from: usize, instruction: &Instruction) -> Split
             format!("the instruction at {at:#x} leads to {target:#x}, into no function"),
         ));
     };
-    // Code may jump over a `lock` prefix; what it finds there is the rest of the same instruction.
     if instruction.field == (Field::RipRelative { access: true }) {
         return Err((Limit::CodeAsData, format!("the instruction at {at:#x} reads or writes code")));
     }
@@ -402,6 +401,7 @@ fn destination(text: &Text<'_>, from: usize, instruction: &Instruction) -> Split
             format!("the call at {at:#x} takes the address of the next instruction"),
         ));
     }
+    // Code may jump over a `lock` prefix; what it finds there is the rest of the same instruction.
     let is_code = text.is_boundary(target) || target.checked_sub(1).is_some_and(|t| is_lock(text, t));
     let within = matches!(instruction.field, Field::RipRelative { .. }) && to == from;
     if is_code || within { Ok((to, target)) } else { nowhere("between instructions") }
