@@ -54,8 +54,8 @@ pub(crate) fn candidates(index: &Index, code: &[u64], liveness: &Liveness) -> Ve
     atoms.map(|atom| liveness.is_live(atom) && !called.is_live(atom)).collect()
 }
 
-/// Whether the functions of what lives by references are summarised for value flow: at the level `pointers`, where the gate is open and no more
-/// code lives than [`PruneOptions::budget`](crate::config::PruneOptions::budget).
+/// Whether the functions of what lives by references are summarised for value flow: at the level `pointers`, where the gate is open
+/// and the live code is within the budget.
 pub fn is_followed(
     config: &Config,
     summaries: &[&ModuleSummary],

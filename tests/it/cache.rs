@@ -13,10 +13,13 @@ const FUNCTIONS: usize = 400;
 fn prepare(name: &str) -> Session {
     let mut session = Session::new(name);
     let dir = session.dir().to_owned();
-    let function =
-        |i: usize| format!("int f{i}(int x) {{ for (int i = 0; i < x; i++) x ^= i * {i}; return x; }}\n");
+    // Those of the second half call those of the first, so that references stand far into the unit.
+    let function = |i: usize| {
+        let end = i.checked_sub(FUNCTIONS / 2).map_or("x".to_owned(), |callee| format!("f{callee}(x)"));
+        format!("int f{i}(int x) {{ for (int i = 0; i < x; i++) x ^= i * {i}; return {end}; }}\n")
+    };
     session.write("large.c", (0..FUNCTIONS).map(function).collect::<String>());
-    for (main, callee) in [("one.c", 7), ("other.c", 9)] {
+    for (main, callee) in [("one.c", 207), ("other.c", 209)] {
         let call = format!("return f{callee}(argc) != (argc ^ 0);");
         session.write(main, format!("int f{callee}(int);\nint main(int argc, char **v) {{ {call} }}\n"));
     }
@@ -47,8 +50,9 @@ fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// Both programs, as they are linked without a cache, and then again and again with what earlier links left there.
-fn link_warm(session: &mut Session, job: &dyn Fn(&Session, &str) -> Job) -> Vec<Vec<u8>> {
+/// Link both programs without a cache, then again and again with what earlier links left there, and with an entry that is not what it says.
+/// Pruned objects begin with `magic`.
+fn link_warm(session: &mut Session, magic: &[u8], job: &dyn Fn(&Session, &str) -> Job) {
     std::fs::create_dir(session.path("caches")).unwrap();
     let mut expected = Vec::new();
     for main in ["one.o", "other.o"] {
@@ -64,7 +68,20 @@ fn link_warm(session: &mut Session, job: &dyn Fn(&Session, &str) -> Job) -> Vec<
         session.check(read(&session.path("out")) == expected[round], "another output with a cache");
         session.check_eq(&entries(session), &known, "summary and objects");
     }
-    expected
+    // An object that an earlier link made is verified like any other: this one has been exchanged for the other program's.
+    let dir = session.path("caches/lto-prune");
+    let mut by_size: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().path()).collect();
+    by_size.retain(|path| path.file_name().is_some_and(|name| name.len() == 64));
+    by_size.retain(|path| read(path).starts_with(magic));
+    session.check_eq(&by_size.len(), &2, "pruned objects");
+    let objects: Vec<_> = by_size.iter().map(|path| read(path)).collect();
+    std::fs::write(&by_size[0], &objects[1]).unwrap();
+    std::fs::write(&by_size[1], &objects[0]).unwrap();
+    let outcome = session.run(&job(session, "one.o large.o -o out"));
+    session.check(outcome.stderr.contains("linking the originals"), &outcome.stderr);
+    let outcome = session.must(&job(session, "one.o large.o -o out"));
+    session.check_eq(&outcome.stderr, &String::new(), "what the next link says");
+    session.check(read(&session.path("out")) == expected[0], "the next link is another one");
 }
 
 #[test]
@@ -72,29 +89,14 @@ fn warm_links_of_bitcode_are_the_same() {
     let mut session = prepare("cache/bitcode");
     let dir = session.dir().to_owned();
     session.must(&Job::new(&dir, "clang-19").words("-O1 -fno-inline -flto=thin -c large.c one.c other.c"));
-    link_warm(&mut session, &|session, words| {
+    link_warm(&mut session, b"BC\xc0\xde", &|session, words| {
         driven(session, "clang-19", words).words("-flto=thin --ld-path=shims/ld.lld")
     });
 }
 
 #[test]
 fn warm_links_are_the_same() {
-    let mut session = prepare("cache/warm");
-    let expected = link_warm(&mut session, &job);
-    // An object that an earlier link made is verified like any other: this one has been exchanged for the other program's.
-    let dir = session.path("caches/lto-prune");
-    let mut by_size: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().path()).collect();
-    by_size.retain(|path| path.file_name().is_some_and(|name| name.len() == 64));
-    by_size.retain(|path| read(path).starts_with(b"\x7fELF"));
-    session.check_eq(&by_size.len(), &2, "pruned objects");
-    let objects: Vec<_> = by_size.iter().map(|path| read(path)).collect();
-    std::fs::write(&by_size[0], &objects[1]).unwrap();
-    std::fs::write(&by_size[1], &objects[0]).unwrap();
-    let outcome = session.run(&job(&session, "one.o large.o -o out"));
-    session.check(outcome.stderr.contains("linking the originals"), &outcome.stderr);
-    let outcome = session.must(&job(&session, "one.o large.o -o out"));
-    session.check_eq(&outcome.stderr, &String::new(), "what the next link says");
-    session.check(read(&session.path("out")) == expected[0], "the next link is another one");
+    link_warm(&mut prepare("cache/warm"), b"\x7fELF", &job);
 }
 
 #[test]

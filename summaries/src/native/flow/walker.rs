@@ -1,7 +1,8 @@
 //! An abstract interpreter's state and results: what a function is entered with, and where control goes from an instruction.
 //!
 //! At entry the registers that the psABI passes nothing in hold what the caller left there, which is no value of the function's
-//! (psABI 3.2.1 and 3.2.3). An MMX or mask register that is read before it is written holds anything that escaped (`transfer`). Left out: what instructions do (`transfer`), and in which order blocks are visited (`walk`).
+//! (psABI 3.2.1 and 3.2.3); an MMX or mask register that is read before it is written holds anything that escaped (`transfer`).
+//! Left out: what instructions do (`transfer`), and in which order blocks are visited (`walk`).
 
 use super::builder::{ConstraintBuilder, ValueKey};
 use super::module::FlowModule;
