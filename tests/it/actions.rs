@@ -128,6 +128,26 @@ fn the_bytes_of_one_command() {
     all("same-sections", "-ffunction-sections -fno-addrsig", Linker::Lld, "");
 }
 
+/// What an action should have made is missing also where the user's cache has it: the links before have put it there.
+#[test]
+fn what_is_missing_is_not_taken_from_the_cache() {
+    let mut session = prepare("cached", "-g");
+    summarize(&mut session, "");
+    must_link(&mut session, Linker::Lld, &plan_line());
+    for file in ["main.o", "thin.o"] {
+        let outcome = emit(&mut session, file);
+        session.check(outcome.ok(), &outcome.stderr);
+    }
+    for options in ["", "", EMITTED] {
+        let strict = if options.is_empty() { "" } else { "--prune-strict" };
+        let job = Job::new(session.dir(), tools::lto_prune()).words(LINE).words(options).words(strict);
+        let job = job.words("-o linked").arg(format!("--prune-cache={}", session.path("cache").display()));
+        let outcome = session.run(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        let is_missing = outcome.stderr.contains("libhelper.a") && !outcome.ok();
+        session.check_eq(&is_missing, &!options.is_empty(), &outcome.stderr);
+    }
+}
+
 /// What was made for other inputs, or is damaged, is not taken: the link says so, and is the same.
 #[test]
 fn what_does_not_fit_is_made_in_the_link() {
