@@ -107,8 +107,10 @@ pub struct PruneOptions {
     pub budget: Option<u64>,
     pub strict: bool,
     pub limit: Option<DropLimit>,
-    /// `--prune-log`: the file to which the link adds its line.
+    /// `--prune-log`: the file to which the link adds what it says.
     pub log: Option<PathBuf>,
+    /// `--prune-limit-log`: the file to which the link adds a line for `lto-prune bisect`.
+    pub limit_log: Option<PathBuf>,
     pub repro: Option<PathBuf>,
     pub time: bool,
     /// Debug information of objects from which something goes, goes too (`--prune-debug=drop`).
@@ -142,6 +144,7 @@ impl Default for PruneOptions {
             strict: false,
             limit: None,
             log: None,
+            limit_log: None,
             repro: None,
             time: false,
             drop_debug: false,
@@ -158,30 +161,64 @@ impl PruneOptions {
         self.budget.unwrap_or(if self.level_explicit { u64::MAX } else { DEFAULT_BUDGET })
     }
 
-    /// Replace `%o` in the names of files that a link writes by the file name of its output, so that each link of a build writes its own.
+    /// Replace `%o` in the names of files and folders by the name of the link's output.
+    ///
+    /// Files that a link writes get a name of their own for each output: see [`name_of_its_own`]. Folders of build actions
+    /// ([`crate::actions`]) get the file name alone, so that a build system can know them beforehand.
     pub fn name_files_after(&mut self, output: &Path) {
-        let name = output.file_name().unwrap_or_default();
-        let folders =
-            [&mut self.emit_dir, &mut self.plan_dir, &mut self.interface_dir, &mut self.emitted_dir];
-        let files =
-            [&mut self.report, &mut self.remarks, &mut self.log, &mut self.repro].into_iter().chain(folders);
-        for file in files.flatten() {
-            let mut named = OsString::new();
-            let mut rest = file.as_os_str().as_bytes();
-            while let Some(at) = rest.windows(2).position(|two| two == b"%o") {
-                named.push(OsStr::from_bytes(rest.get(..at).unwrap_or_default()));
-                named.push(name);
-                rest = rest.get(at + 2..).unwrap_or_default();
-            }
-            named.push(OsStr::from_bytes(rest));
-            *file = PathBuf::from(named);
+        let written =
+            [&mut self.report, &mut self.remarks, &mut self.log, &mut self.limit_log, &mut self.repro];
+        for file in written.into_iter().chain([&mut self.emit_dir]).flatten() {
+            *file = named(file, &name_of_its_own(file, output));
+        }
+        for folder in
+            [&mut self.plan_dir, &mut self.interface_dir, &mut self.emitted_dir].into_iter().flatten()
+        {
+            *folder = named(folder, output.file_name().unwrap_or_default());
         }
     }
 
     /// Whether the user wants to hear what was pruned and why.
     pub fn wants_report(&self) -> bool {
-        self.report.is_some() || self.remarks.is_some() || !self.why.is_empty() || self.stats
+        self.report.is_some()
+            || self.remarks.is_some()
+            || !self.why.is_empty()
+            || self.stats
+            || self.log.is_some()
     }
+}
+
+/// `pattern` with each `%o` replaced by `name`.
+fn named(pattern: &Path, name: &OsStr) -> PathBuf {
+    let mut named = OsString::new();
+    let mut rest = pattern.as_os_str().as_bytes();
+    while let Some(at) = rest.windows(2).position(|two| two == b"%o") {
+        named.push(OsStr::from_bytes(rest.get(..at).unwrap_or_default()));
+        named.push(name);
+        rest = rest.get(at + 2..).unwrap_or_default();
+    }
+    named.push(OsStr::from_bytes(rest));
+    PathBuf::from(named)
+}
+
+/// The value of `%o` in `pattern`. It is the file name of the output if that lies in the current folder and the pattern there or
+/// below. Otherwise outputs of several folders may have one name, and eight digits of a hash of the output's path follow it.
+fn name_of_its_own(pattern: &Path, output: &Path) -> OsString {
+    let mut name = output.file_name().unwrap_or_default().to_owned();
+    let absolute = |path: &Path| {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        PathBuf::from(crate::paths::without_dots(&path))
+    };
+    let (folder, output) = (absolute(Path::new(".")), absolute(output));
+    if output.parent() != Some(&folder) || !absolute(pattern).starts_with(&folder) {
+        let digits: String = crate::hashing::hash(output.as_os_str().as_bytes())
+            .iter()
+            .take(4)
+            .map(|b| format!("{b:02x}"))
+            .collect();
+        name.push(format!("-{digits}"));
+    }
+    name
 }
 
 /// Input state at one place of the line, as `--push-state` saves it.
@@ -305,6 +342,7 @@ pub struct Config {
     pub execstack: Option<bool>,
     pub depfile: Option<PathBuf>,
     pub map: Option<PathBuf>,
+    pub opt_remarks: Option<OptRemarks>,
     /// `--symbol-ordering-file`: lld warns of each symbol named there that is missing from the link.
     pub symbol_orderings: Vec<PathBuf>,
     /// lld gives the same warning for those of `--call-graph-ordering-file`.
@@ -325,7 +363,31 @@ pub struct Config {
     pub unmodelled: Vec<String>,
 }
 
+/// The optimisation remarks that lld writes in a link of LLVM bitcode (`--opt-remarks-filename`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OptRemarks {
+    pub file: PathBuf,
+    /// `--opt-remarks-passes`: a regular expression; remarks of other passes are not written.
+    pub passes: Option<String>,
+    /// `--opt-remarks-format`: the format of the file; the default is YAML.
+    pub format: Option<String>,
+    /// `--opt-remarks-hotness-threshold`: only remarks with a hotness are written.
+    pub is_by_hotness: bool,
+}
+
+impl OptRemarks {
+    /// Whether documents can be added to the file.
+    pub fn is_text(&self) -> bool {
+        self.format.as_deref().is_none_or(|format| format == "yaml")
+    }
+}
+
 impl Config {
+    /// Whether the link makes a report, for any of its forms.
+    pub fn wants_report(&self) -> bool {
+        self.prune.wants_report() || self.opt_remarks.is_some()
+    }
+
     /// Whether nobody needs the debug information of objects from which something goes.
     pub fn drops_debug(&self) -> bool {
         self.prune.drop_debug || self.strip_all || self.strip_debug

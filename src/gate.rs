@@ -21,8 +21,8 @@ pub use plain_link::PlainLink;
 use rayon::prelude::*;
 use summaries::{Definition, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolKind};
 
-use crate::config::{Config, OutputKind};
-use crate::error::{Error, Result, Stage, lossy};
+use crate::config::OutputKind;
+use crate::error::{Error, Stage, lossy};
 use crate::ids::ModuleId;
 use crate::index::{Index, LinkInputs};
 use crate::plan::{ModulePlan, Plan};
@@ -42,29 +42,16 @@ impl Verdict {
         !forbids(&self.limits)
     }
 
-    /// What the user is told of a failure of ours. A link that nobody wanted pruned did not go wrong; its report has the limits.
-    ///
-    /// # Errors
-    /// Under `--prune-strict` that message is the error.
-    pub fn warning(&self, link: LinkInputs<'_>) -> Result<Option<String>> {
-        let prune = &link.config.prune;
-        let warning = warning(link.inputs, &self.limits).filter(|_| !prune.off);
-        match warning.map(|warning| Error::new(Stage::Gate, warning)) {
-            Some(error) if prune.strict => Err(error),
-            error => Ok(error.map(|error| error.to_string())),
-        }
+    /// The message about a failure of ours, which is an error under `--prune-strict`. With `--prune-level=off` the report alone has it.
+    pub fn failure(&self, link: LinkInputs<'_>) -> Option<String> {
+        let warning = warning(link.inputs, &self.limits).filter(|_| !link.config.prune.off)?;
+        Some(Error::new(Stage::Gate, warning).to_string())
     }
 
-    /// Why nothing is pruned, whatever that is; `None` where something may be.
+    /// The first limit by which the originals are linked.
     pub fn why_nothing(&self, link: LinkInputs<'_>) -> Option<String> {
         let (module, record) = self.limits.iter().find(|(_, l)| l.limit.severity() == Severity::Link)?;
-        Some(format!("plan: {}; nothing is pruned", limits::sentence(link.inputs, *module, record)))
-    }
-
-    /// Whether the compiler driver's own linker must do it, because ours has no plugin for objects of gcc's link-time optimisation.
-    pub fn needs_system_linker(&self, config: &Config) -> bool {
-        let by_plugin = self.limits.iter().any(|(_, l)| l.limit == Limit::GccLto);
-        by_plugin && config.linker.system.is_some() && !config.prune.off
+        Some(limits::sentence(link.inputs, *module, record))
     }
 }
 

@@ -30,6 +30,8 @@ pub mod error;
 pub mod hashing;
 pub mod ids;
 pub mod made_ahead;
+pub mod messages;
+pub mod paths;
 pub mod repro;
 pub mod timing;
 
@@ -38,7 +40,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use summaries::ModuleSummary;
+use summaries::{Limit, ModuleSummary};
 
 use crate::config::Config;
 use crate::error::{Result, Stage};
@@ -46,21 +48,20 @@ use crate::ids::{AtomId, Id};
 use crate::index::{Index, LinkInputs};
 use crate::modes::Mode;
 use crate::propagate::{Liveness, Propagator};
-use crate::report::Report;
+use crate::pruned_link::PruneOutcome;
+use crate::report::{LinkAnswer, LinkerEnd};
 use crate::summarize::LoadedSummary;
 use crate::summarize::cache::{Cache, LinkCache};
 use crate::timing::Timer;
 
 #[derive(Debug)]
 pub enum Outcome {
-    /// The output is in its place.
+    /// The output is in its place, and the answer is given.
     Linked,
-    /// Nothing was linked: the caller links the originals, completes the report if there is one, and says why.
-    Originals(Option<Box<Report>>, Option<String>),
+    /// Nothing was linked: the caller links the originals, and then gives the answer.
+    Originals(Box<LinkAnswer>),
     /// Nothing was to be linked: the plans are written.
     Planned,
-    /// Nothing was linked, and it is for the compiler driver's own linker to do: see [`link::system`].
-    System,
 }
 
 /// Link: pruned where that is safe, and otherwise as if we weren't there.
@@ -72,27 +73,69 @@ pub fn link_main(config: &Config) -> ExitCode {
     if prune.off {
         return shadow::link(config);
     }
-    if !link::workspace::can_publish(config) {
+    let answer = if link::workspace::can_publish(config) {
+        link::waiting::start(config);
+        match run_caught(config) {
+            Ok(Outcome::Linked) => return answered(config),
+            Ok(Outcome::Planned) => return ExitCode::SUCCESS,
+            Ok(Outcome::Originals(answer)) => *answer,
+            Err(error) => LinkAnswer {
+                warning: Some(format!("{error}; linking the originals")),
+                ..LinkAnswer::without_analysis(config, &error)
+            },
+        }
+    } else {
+        let reason = "the output is no regular file";
+        let warning = prune.strict.then(|| format!("not pruned: {reason}"));
+        LinkAnswer { warning, ..LinkAnswer::without_analysis(config, reason) }
+    };
+    link_originals(config, answer)
+}
+
+/// Link the originals, and give the answer.
+fn link_originals(config: &Config, mut answer: LinkAnswer) -> ExitCode {
+    let warning = answer.warning.take_if(|_| config.prune.strict && !answer.needs_originals);
+    if let Some(warning) = warning {
+        link::waiting::end();
+        answer.give(config, LinkerEnd::NotRun);
+        messages::error(config, warning);
+        return ExitCode::FAILURE;
+    }
+    if !answer.is_awaited() {
         return link::exec_plain(config);
     }
-    link::waiting::start(config);
-    let (report, warning) = match run_caught(config) {
-        Ok(Outcome::Linked | Outcome::Planned) => return ExitCode::SUCCESS,
-        Ok(Outcome::System) => {
-            let system = config.linker.system.as_ref();
-            return system.map_or_else(|| link::exec_plain(config), |s| link::system::exec(config, s));
-        }
-        Ok(Outcome::Originals(report, warning)) => (report, warning),
-        Err(error) if prune.strict => {
-            eprintln!("lto-prune: error: {error}");
+    let status = match link::run_plain(config, answer.by_system) {
+        Ok(status) => status,
+        Err(error) => {
+            answer.give(config, LinkerEnd::NotRun);
+            messages::error(config, error);
             return ExitCode::FAILURE;
         }
-        Err(error) => (None, Some(format!("{error}; linking the originals"))),
     };
-    if report.is_none() && warning.is_none() {
-        return link::exec_plain(config);
+    if !status.success() {
+        answer.give(config, LinkerEnd::Failed);
+        return link::child::exit_as(status);
     }
-    complete(config, link::run_plain(config, warning.as_deref()), report)
+    answer.give(config, LinkerEnd::Succeeded);
+    match answer.warning {
+        Some(warning) if config.prune.strict => {
+            link::remove_output(config);
+            messages::error(config, warning);
+            return ExitCode::FAILURE;
+        }
+        Some(warning) => messages::warning(config, warning),
+        None => {}
+    }
+    answered(config)
+}
+
+/// The status of a link that succeeded. Under `--prune-strict` a missing answer fails it, and leaves no output.
+fn answered(config: &Config) -> ExitCode {
+    if messages::all_written() || !config.prune.strict {
+        return ExitCode::SUCCESS;
+    }
+    link::remove_output(config);
+    ExitCode::FAILURE
 }
 
 /// Plan a link and link nothing: what goes wrong is an error, since somebody else links.
@@ -100,7 +143,7 @@ fn plan_main(config: &Config) -> ExitCode {
     match run_caught(config) {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("lto-prune: error: {error}");
+            messages::error(config, error);
             ExitCode::FAILURE
         }
     }
@@ -117,23 +160,12 @@ fn run_caught(config: &Config) -> std::result::Result<Outcome, String> {
     let result = catch_unwind(AssertUnwindSafe(|| run(config, &mut timer)));
     timer.clear();
     if prune.time {
-        eprint!("{}", timer.table());
+        let text = format!("lto-prune: {}: time of each pass\n{}", config.output.display(), timer.table());
+        messages::to_stderr(config, &text);
     }
     match result {
         Ok(result) => result.map_err(|error| error.to_string()),
         Err(_) => Err("internal error (the panic above is a bug of lto-prune)".to_owned()),
-    }
-}
-
-/// The originals were linked: what the file consists of goes into the report.
-fn complete(config: &Config, status: ExitCode, report: Option<Box<Report>>) -> ExitCode {
-    let (true, Some(mut report)) = (status == ExitCode::SUCCESS, report) else { return status };
-    match report::complete(&mut report, config) {
-        Ok(()) => status,
-        Err(error) => {
-            eprintln!("lto-prune: {}: {error}", if config.prune.strict { "error" } else { "warning" });
-            if config.prune.strict { ExitCode::FAILURE } else { status }
-        }
     }
 }
 
@@ -145,7 +177,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let resolution = ManuallyDrop::new(timer.stage(Stage::Resolve, || resolve::resolve(&inputs, config)));
     // The modules in the link, their order and every prevailing definition are fixed.
     if timer.stage(Stage::Gate, || plan::needs_no_analysis(config, &inputs, &resolution)) {
-        return Ok(Outcome::Originals(None, None));
+        return Ok(Outcome::Originals(Box::default()));
     }
     let cache = Cache::of_link(config);
     let summarise = || summarize::of_link(config, &inputs, &resolution, cache.as_ref());
@@ -168,19 +200,37 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         actions::write_plans(link, &applicable.plan, &verdict, dir)?;
         return Ok(Outcome::Planned);
     }
-    if verdict.needs_system_linker(config) {
-        return Ok(Outcome::System);
-    }
-    let warning = verdict.warning(link)?;
-    report::log::write(link, &index, &flow.liveness, prune_candidates.as_ref(), verdict.allows())?;
-    let pruned = pruned_link::prune(link, &index, &flow.liveness, &applicable, &verdict, timer)?;
+    let failure = verdict.failure(link);
+    report::log::write(link, &index, &flow.liveness, prune_candidates.as_ref(), verdict.allows());
+    let is_stopped = config.prune.strict && failure.is_some();
+    let pruned = match is_stopped {
+        true => pruned_link::originals(link),
+        false => pruned_link::prune(link, &index, &flow.liveness, &applicable, &verdict, timer),
+    };
+    // The passes before it are what the answer is made of.
+    let (pruned, error) =
+        pruned.map_or_else(|error| (PruneOutcome::default(), Some(error)), |pruned| (pruned, None));
     verdict.limits.extend(pruned.missing_library.clone().map(|limit| (None, limit)));
-    let report = report::of_link(link, &index, &flow, &applicable.plan, &verdict.limits, &pruned, timer)?;
+    let refusal = pruned.refusal();
+    let mut warning = error.map(|error| format!("{error}; linking the originals"));
+    warning = warning.or(refusal.clone()).or(failure.clone());
+    let not_pruned = match (pruned.linked, verdict.why_nothing(link)) {
+        (true, _) => None,
+        (false, Some(reason)) => Some(reason),
+        (false, None) if is_stopped => failure,
+        (false, None) => warning.clone().filter(|_| warning != failure),
+    };
+    let mut answer = timer.stage(Stage::Report, || {
+        report::of_link(link, &index, &flow, &applicable.plan, &verdict.limits, &pruned, not_pruned)
+    });
     if pruned.linked {
-        warning.iter().for_each(|warning| eprintln!("lto-prune: warning: {warning}"));
+        timer.stage(Stage::Report, || answer.give(config, LinkerEnd::Succeeded));
+        warning.iter().for_each(|warning| messages::warning(config, warning));
         return Ok(Outcome::Linked);
     }
-    Ok(Outcome::Originals(report, pruned.refusal().or(warning)))
+    let by_system = verdict.limits.iter().any(|(_, record)| record.limit == Limit::GccLto);
+    let needs_originals = refusal.is_some();
+    Ok(Outcome::Originals(Box::new(LinkAnswer { warning, needs_originals, by_system, ..answer })))
 }
 
 /// The index of the modules, the liveness by its references, and where values are followed the atoms whose functions were summarised: then
@@ -249,6 +299,7 @@ fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
         Mode::ExplainTrap(words) => modes::run_explain_trap(&words),
         Mode::Audit(words) => audit::run(&words, env),
         Mode::Help(linker) => modes::print_help(linker.as_ref()),
+        Mode::SubcommandHelp(name) => Ok(modes::print_subcommand_help(&name)),
         Mode::Version => Ok(modes::print_version()),
     }
 }

@@ -21,7 +21,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode, Output, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Output, Stdio};
 
 use crate::config::{Config, Dialect, InputArg};
 use crate::emit::CopyNames;
@@ -29,6 +29,7 @@ use crate::emit::tree::{EmittedLink, LineWord};
 use crate::error::{Error, Result, Stage};
 use crate::ids::Id;
 use crate::inputs::{FileKind, Inputs};
+use crate::messages;
 use workspace::Workspace;
 
 /// A line longer than this goes through a response file: the system's limit for all arguments is 2 MiB, and a
@@ -37,59 +38,47 @@ const LONGEST_LINE: usize = 128 << 10;
 
 /// Become the linker, with the line as it was given. Returns only if that is impossible.
 pub fn exec_plain(config: &Config) -> ExitCode {
-    if let Some(system) = &config.linker.system {
-        return system::link(config, system, None);
-    }
     waiting::end();
-    let error = Command::new(&config.linker.path).args(&config.linker_args).exec();
-    if error.kind() == std::io::ErrorKind::ArgumentListTooLong {
-        // It came in response files, and those were read; a file of ours must outlive the linker.
-        if child::pass_signals_on().is_ok() {
-            return wait_for_plain(config, None);
-        }
-    }
-    eprintln!("lto-prune: link: {}: cannot run the linker: {error}", config.linker.path.display());
-    ExitCode::FAILURE
-}
-
-/// Run the linker with the line as it was given, and wait for it: something is still to be said about the output. A
-/// `warning` is said only if it succeeds: what is wrong with a link that it refuses is the linker's to say, and nobody else's.
-pub fn run_plain(config: &Config, warning: Option<&str>) -> ExitCode {
-    if let Some(system) = &config.linker.system {
-        return system::link(config, system, warning);
-    }
-    if child::pass_signals_on().is_err() {
-        // Where there is nothing left for a thread there may still be enough to be the linker, which takes signals itself.
-        return exec_plain(config);
-    }
-    wait_for_plain(config, warning)
-}
-
-fn wait_for_plain(config: &Config, warning: Option<&str>) -> ExitCode {
-    waiting::end();
-    let status = match child::PlainLinker::start(config).and_then(child::PlainLinker::wait) {
+    let wait = || match run_plain(config, false) {
         Ok(status) => child::exit_as(status),
         Err(error) => {
-            eprintln!("lto-prune: error: {error}");
+            messages::error(config, error);
             ExitCode::FAILURE
         }
     };
-    if status == ExitCode::SUCCESS { after_originals(config, warning) } else { status }
+    if config.linker.system.is_some() {
+        return wait();
+    }
+    let error = Command::new(&config.linker.path).args(&config.linker_args).exec();
+    if error.kind() == std::io::ErrorKind::ArgumentListTooLong {
+        // It came in response files, and those were read; a file of ours must outlive the linker.
+        return wait();
+    }
+    let path = config.linker.path.display();
+    messages::error(config, format_args!("link: {path}: cannot run the linker: {error}"));
+    ExitCode::FAILURE
 }
 
-/// The linker took the originals: the `warning` of why it was given them is said, which under `--prune-strict` is an error, and then there is no output.
-fn after_originals(config: &Config, warning: Option<&str>) -> ExitCode {
-    let Some(warning) = warning else { return ExitCode::SUCCESS };
-    if !config.prune.strict {
-        eprintln!("lto-prune: warning: {warning}");
-        return ExitCode::SUCCESS;
+/// Run the linker with the line as it was given, and wait for it: something is still to be said about the output.
+///
+/// # Errors
+/// It can't be run or waited for.
+pub fn run_plain(config: &Config, by_system: bool) -> Result<ExitStatus> {
+    // Without a thread for it no signal is passed on; those of a terminal reach the linker without us.
+    let _ = child::pass_signals_on();
+    if let Some(system) = &config.linker.system {
+        return system::link(config, system, by_system);
     }
+    waiting::end();
+    child::PlainLinker::start(config).and_then(child::PlainLinker::wait)
+}
+
+/// Remove the output of a link that fails after the linker succeeded.
+pub fn remove_output(config: &Config) {
     if config.output.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
         // An output that can't be removed is there, and the status says that it is not to be used.
         let _ = std::fs::remove_file(&config.output);
     }
-    eprintln!("lto-prune: error: {warning}");
-    ExitCode::FAILURE
 }
 
 /// Run the linker on the pruned objects, its messages held back.
@@ -247,19 +236,11 @@ fn dependencies(text: &[u8], opened: &[String], dialect: Dialect) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::emit::without_dots;
 
     #[test]
     fn response_file_quotes() {
         let line = ["a b".into(), "c\"d\\e".into(), OsString::new()];
         assert_eq!(response_file(&line), b"\"a b\"\n\"c\\\"d\\\\e\"\n\"\"\n");
-    }
-
-    #[test]
-    fn dots_go_by_text() {
-        assert_eq!(without_dots(Path::new("./a/../b/c.o")), "b/c.o");
-        assert_eq!(without_dots(Path::new("../a.o")), "../a.o");
-        assert_eq!(without_dots(Path::new("/x/../../y")), "/../y");
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub enum Mode {
     },
     /// Our own help, and that of the linker if we were called as one, see [`print_help`].
     Help(Option<(Linker, Vec<OsString>)>),
+    /// The help of the subcommand of this name.
+    SubcommandHelp(String),
     Version,
     /// `lto-prune a.o b.o -o main`, see [`run_standalone`].
     Standalone(Vec<OsString>),
@@ -92,13 +94,13 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
     let Some((first, rest)) = words.split_first() else {
         return usage("nothing to do: lto-prune a.o b.o -o main, or lto-prune --help");
     };
-    let asks_help = matches!(rest, [word] if word == "--help" || word == "-h");
+    let asks_help = rest.iter().any(|word| word == "--help" || word == "-h");
     match first.to_str() {
         Some("--help" | "-h" | "help") => Ok(Mode::Help(None)),
-        Some("install-shims" | "completions" | "summarize" | "emit" | "dump" | "explain-trap")
+        Some(name @ ("install-shims" | "completions" | "summarize" | "emit" | "dump" | "explain-trap"))
             if asks_help =>
         {
-            Ok(Mode::Help(None))
+            Ok(Mode::SubcommandHelp(name.to_owned()))
         }
         Some("--version" | "-V") => Ok(Mode::Version),
         Some("install-shims") => match rest {
@@ -134,6 +136,10 @@ pub fn print_help(linker: Option<&(Linker, Vec<OsString>)>) -> Result<ExitCode> 
         Some((linker, args)) => run_linker_only(linker, args),
         None => Ok(own),
     }
+}
+
+pub fn print_subcommand_help(name: &str) -> ExitCode {
+    print(&help::of_subcommand(name))
 }
 
 pub fn print_version() -> ExitCode {

@@ -18,6 +18,7 @@ use crate::ids::{Id, ModuleId};
 use crate::index::{Index, LinkInputs};
 use crate::inputs::{self, Inputs};
 use crate::link::{self, bound, workspace::Workspace};
+use crate::messages;
 use crate::plan::ModulePlan;
 use crate::propagate::Liveness;
 use crate::report::accounting::{Totals, sizes};
@@ -61,9 +62,8 @@ pub fn prune(
 ) -> Result<PruneOutcome> {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     if !verdict.allows() || !gate::drops_anything(&applicable.plan) {
-        let totals = account(link, &|_| Ok(None))?;
         link.cached.if_unchanged(inputs).put_new(summaries);
-        return Ok(PruneOutcome { totals, ..PruneOutcome::default() });
+        return originals(link);
     }
     let plain = &verdict.plain;
     let sources = EmissionInputs {
@@ -90,6 +90,14 @@ pub fn prune(
     prune_and_link(link, sources, &expected, timer)
 }
 
+/// Nothing is linked, and the originals are the caller's to link.
+///
+/// # Errors
+/// None: no pruned object is read.
+pub fn originals(link: LinkInputs<'_>) -> Result<PruneOutcome> {
+    Ok(PruneOutcome { totals: account(link, &|_| Ok(None))?, ..PruneOutcome::default() })
+}
+
 /// Emit the pruned objects, verify them, and link them.
 fn prune_and_link(
     link: LinkInputs<'_>,
@@ -98,7 +106,6 @@ fn prune_and_link(
     timer: &mut Timer,
 ) -> Result<PruneOutcome> {
     let config = sources.config;
-    let originals = || Ok(PruneOutcome { totals: account(link, &|_| Ok(None))?, ..PruneOutcome::default() });
     let no_thread = |e| Error::io(Stage::Link, &config.linker.path, "start a thread for", e);
     not_emitted_ahead(sources)?;
     bound::clean_up_on_signals().map_err(no_thread)?;
@@ -121,7 +128,7 @@ fn prune_and_link(
     verified?;
     let output = output?;
     if !output.status.success() {
-        return Ok(PruneOutcome { refused: Some(output.stderr), ..originals()? });
+        return Ok(PruneOutcome { refused: Some(output.stderr), ..originals(link)? });
     }
     let facts = timer.stage(Stage::Verify, || verified_output(sources, &workspace, plain))?;
     let is_missing = |name: &&&str| {
@@ -133,7 +140,7 @@ fn prune_and_link(
     if let Some(name) = plain.asked.iter().find(is_missing) {
         let detail = format!("LLVM bitcode refers to {name}, which the pruned link does not record");
         let limit = resolve::link_limit(Limit::LibraryNotRecorded, detail);
-        return Ok(PruneOutcome { missing_library: Some(limit), ..originals()? });
+        return Ok(PruneOutcome { missing_library: Some(limit), ..originals(link)? });
     }
     let opened = opened_paths(config, sources.inputs, sources.resolution);
     if let Some(file) = sources.inputs.changed_file() {
@@ -153,10 +160,8 @@ fn not_emitted_ahead(sources: EmissionInputs<'_>) -> Result<()> {
     let EmissionInputs { config, inputs, resolution, plan, emission_sources, .. } = sources;
     let Some(dir) = &config.prune.emitted_dir else { return Ok(()) };
     if inputs.files.iter().all(|file| file.interface.is_none()) {
-        eprintln!(
-            "lto-prune: warning: emit: no file of this link has an interface, so that none is looked for in {}",
-            dir.display()
-        );
+        let message = "emit: no file of this link has an interface, so that none is looked for in";
+        messages::warning(config, format_args!("{message} {}", dir.display()));
     }
     let has_interface =
         |at: usize| inputs.files[inputs.modules[resolution.loaded[at]].file].interface.is_some();
@@ -178,7 +183,7 @@ fn not_emitted_ahead(sources: EmissionInputs<'_>) -> Result<()> {
     if config.prune.strict {
         return Err(error);
     }
-    eprintln!("lto-prune: warning: {error}");
+    messages::warning(config, error);
     Ok(())
 }
 
@@ -288,7 +293,7 @@ fn opened_paths(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -
         config.linker.dialect == Dialect::Lld && config.call_graph_orderings.contains(&file.path)
     };
     let name = |file: &inputs::InputFile| match config.linker.dialect {
-        Dialect::Lld | Dialect::Mold => crate::emit::without_dots(&file.path),
+        Dialect::Lld | Dialect::Mold => crate::paths::without_dots(&file.path),
         Dialect::Bfd | Dialect::Gold | Dialect::Wild => file.path.display().to_string(),
     };
     let named = inputs.files.iter().zip(named).filter(|(file, named)| *named && !late(file));
@@ -306,7 +311,7 @@ fn opened_paths(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -
 
 /// The bytes of all modules in the link, before and after; those without pruned bytes stay as they are. Nothing if nobody asks for a report.
 fn account(link: LinkInputs<'_>, pruned: PrunedModules<'_, '_>) -> Result<Totals> {
-    if !link.config.prune.wants_report() {
+    if !link.config.wants_report() {
         return Ok(Totals::default());
     }
     let of_module = |(position, module): (usize, &ModuleId)| {

@@ -20,7 +20,8 @@ use std::process::{Child, Command, ExitCode, Output, Stdio};
 use crate::Outcome;
 use crate::config::Config;
 use crate::link::{self, child};
-use crate::report;
+use crate::messages;
+use crate::report::{LinkAnswer, LinkerEnd};
 
 /// Set for the process that analyses: the process id of the one that links.
 const PARENT_VARIABLE: &str = "LTO_PRUNE_SHADOW_OF";
@@ -31,7 +32,7 @@ pub fn link(config: &Config) -> ExitCode {
         return analyse(config);
     }
     let prune = &config.prune;
-    if !config.prune.wants_report() && prune.repro.is_none() && !prune.time {
+    if !prune.wants_report() && prune.repro.is_none() && !prune.time {
         return link::exec_plain(config);
     }
     if child::pass_signals_on().is_err() {
@@ -45,7 +46,7 @@ pub fn link(config: &Config) -> ExitCode {
                 let _ = analysis.kill();
                 let _ = analysis.wait();
             }
-            eprintln!("lto-prune: error: {error}");
+            messages::error(config, error);
             return ExitCode::FAILURE;
         }
     };
@@ -53,11 +54,11 @@ pub fn link(config: &Config) -> ExitCode {
     if let (Ok(analysis), Ok(status)) = (&mut analysis, &status) {
         say_linked(analysis, status.success());
     }
-    finish(analysis);
+    finish(config, analysis);
     match status {
         Ok(status) => child::exit_as(status),
         Err(error) => {
-            eprintln!("lto-prune: error: {error}");
+            messages::error(config, error);
             ExitCode::FAILURE
         }
     }
@@ -93,7 +94,7 @@ fn is_linked() -> bool {
 }
 
 /// Wait for the analysis and let out what it printed.
-fn finish(analysis: std::io::Result<Child>) {
+fn finish(config: &Config, analysis: std::io::Result<Child>) {
     let ended = analysis.and_then(|child| {
         let id = child.id();
         let output = child.wait_with_output();
@@ -102,38 +103,32 @@ fn finish(analysis: std::io::Result<Child>) {
     });
     let Output { status, stdout, stderr } = match ended {
         Ok(output) => output,
-        Err(error) => return warn(&format!("cannot run the analysis: {error}")),
+        Err(error) => return warn(config, &format!("cannot run the analysis: {error}")),
     };
     // A closed pipe is the reader's business.
     let _ = std::io::stdout().write_all(&stdout);
     let _ = std::io::stderr().write_all(&stderr);
     if let Some(signal) = status.signal() {
-        warn(&format!("the analysis was ended by signal {signal}"));
+        warn(config, &format!("the analysis was ended by signal {signal}"));
     }
 }
 
-fn warn(message: &str) {
-    eprintln!("lto-prune: warning: {message}; there is no report, and the link is not affected");
+fn warn(config: &Config, message: &str) {
+    messages::warning(config, format_args!("{message}; there is no report, and the link is not affected"));
 }
 
 /// What the other process does: the passes without the link.
 fn analyse(config: &Config) -> ExitCode {
     link::bound::end_with_parent();
-    match crate::run_caught(config) {
-        // Until here the report is without the linked file.
-        Ok(Outcome::Originals(Some(mut report), _)) if is_linked() => {
-            match report::complete(&mut report, config) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => {
-                    warn(&error.to_string());
-                    ExitCode::FAILURE
-                }
-            }
-        }
-        Ok(_) => ExitCode::SUCCESS,
+    let mut answer = match crate::run_caught(config) {
+        Ok(Outcome::Originals(answer)) => *answer,
+        Ok(_) => return ExitCode::SUCCESS,
         Err(error) => {
-            warn(&error);
-            ExitCode::FAILURE
+            LinkAnswer { warning: Some(error.clone()), ..LinkAnswer::without_analysis(config, &error) }
         }
-    }
+    };
+    // Until here the answer is without the linked file.
+    answer.give(config, if is_linked() { LinkerEnd::Succeeded } else { LinkerEnd::Failed });
+    answer.warning.iter().for_each(|warning| messages::warning(config, warning));
+    ExitCode::SUCCESS
 }

@@ -22,6 +22,7 @@ use crate::gate::Verdict;
 use crate::index::LinkInputs;
 use crate::inputs::{InputFile, interface};
 use crate::made_ahead;
+use crate::messages;
 use crate::plan::file::PlannedModule;
 use crate::plan::{Plan, file as plan_file};
 
@@ -32,8 +33,12 @@ use crate::plan::{Plan, file as plan_file};
 /// A plan can't be written; under `--prune-strict`, a failure of ours keeps something.
 pub fn write_plans(link: LinkInputs<'_>, plan: &Plan, verdict: &Verdict, dir: &Path) -> Result<()> {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
-    let warning = verdict.warning(link)?.or_else(|| verdict.why_nothing(link));
-    warning.iter().for_each(|warning| eprintln!("lto-prune: warning: {warning}"));
+    let failure = verdict.failure(link);
+    if let (true, Some(failure)) = (config.prune.strict, &failure) {
+        return Err(Error::new(Stage::Plan, failure));
+    }
+    let why_nothing = || Some(format!("plan: {}; nothing is pruned", verdict.why_nothing(link)?));
+    failure.or_else(why_nothing).iter().for_each(|warning| messages::warning(config, warning));
     let is_pruned = verdict.allows() && !config.prune.off;
     let path_of = |file: &InputFile| interface::path_of(dir, &file.path, plan_file::SUFFIX);
     let with_interface = inputs.files.iter().filter(|file| file.interface.is_some());
@@ -52,8 +57,9 @@ pub fn write_plans(link: LinkInputs<'_>, plan: &Plan, verdict: &Verdict, dir: &P
         planned.push(PlannedModule::new(&entry.range, member, summary, of_module));
     }
     if plans.is_empty() {
-        eprintln!(
-            "lto-prune: warning: plan: no file of this link has an interface, so that there is no plan to write"
+        messages::warning(
+            config,
+            "plan: no file of this link has an interface, so that there is no plan to write",
         );
     }
     plans.iter().try_for_each(|(path, planned)| {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use super::table::{self, Arity};
 use crate::config::{
-    Config, Defsym, Dialect, Icf, InputArg, InputState, LineArg, Linker, OutputKind, PruneOptions,
+    Config, Defsym, Dialect, Icf, InputArg, InputState, LineArg, Linker, OptRemarks, OutputKind, PruneOptions,
 };
 
 /// What becomes known only at the end of the line.
@@ -33,6 +33,8 @@ struct LineParser {
     lib: bool,
     /// The place is between `--start-group` and `--end-group`.
     group: bool,
+    /// Without a file if there is no `--opt-remarks-filename`.
+    opt_remarks: OptRemarks,
 }
 
 struct Opt {
@@ -68,6 +70,7 @@ pub(super) fn interpret(words: Vec<OsString>, linker: Linker, prune: PruneOption
         saved: Vec::new(),
         lib: false,
         group: false,
+        opt_remarks: OptRemarks::default(),
     };
     let mut rest = words.iter();
     let mut only_inputs = false;
@@ -85,6 +88,8 @@ pub(super) fn interpret(words: Vec<OsString>, linker: Linker, prune: PruneOption
         }
     }
     parser.config.linker_args = words;
+    parser.config.opt_remarks =
+        Some(std::mem::take(&mut parser.opt_remarks)).filter(|remarks| !remarks.file.as_os_str().is_empty());
     parser.finish()
 }
 
@@ -127,6 +132,7 @@ fn empty(linker: Linker, prune: PruneOptions) -> Config {
         fat_lto_objects: false,
         depfile: None,
         map: None,
+        opt_remarks: None,
         soname: None,
         dynamic_linker: None,
         omagic: false,
@@ -229,6 +235,23 @@ impl LineParser {
         self.config.unmodelled.push(opt.spelling());
     }
 
+    /// An option about lld's optimisation remarks, by one of its two spellings, or another option.
+    fn opt_remarks(&mut self, opt: &Opt) {
+        let remarks = &mut self.opt_remarks;
+        let text = opt.text();
+        let (name, value) = match opt.name.as_str() {
+            "plugin-opt" => text.split_once('=').unwrap_or((&text, "")),
+            name => (name, text.as_str()),
+        };
+        match name {
+            "opt-remarks-filename" => remarks.file = PathBuf::from(value),
+            "opt-remarks-passes" => remarks.passes = Some(value.to_owned()),
+            "opt-remarks-format" => remarks.format = Some(value.to_owned()),
+            "opt-remarks-hotness-threshold" => remarks.is_by_hotness = value != "0",
+            _ => {}
+        }
+    }
+
     fn apply(&mut self, opt: Opt) {
         let bfd = self.dialect() == Dialect::Bfd;
         let gold = self.dialect() == Dialect::Gold;
@@ -237,6 +260,7 @@ impl LineParser {
         if opt.is_prefix || opt.value.is_some() && takes_no_value(&opt.name) {
             self.unmodelled(&opt);
         }
+        self.opt_remarks(&opt);
         match opt.name.as_str() {
             // Inputs and their state.
             "library" if mold || wild => self.config.malformed.push(opt.spelling()),

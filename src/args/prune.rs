@@ -137,10 +137,11 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
         "limit" => {
             let text = text()?;
             options.limit = Some(drop_limit(&text).ok_or_else(|| {
-                error(format!("--prune-limit={text}: neither a number nor N@LINK (see --prune-log)"))
+                error(format!("--prune-limit={text}: neither a number nor N@LINK (see --prune-limit-log)"))
             })?);
         }
         "log" => options.log = path(),
+        "limit-log" => options.limit_log = path(),
         "repro" => options.repro = path(),
         "time" => options.time = true,
         "stats" => options.stats = true,

@@ -55,8 +55,14 @@ impl GroupBy {
 /// The report says nothing of the linked file.
 pub(crate) fn items(model: &Model<'_>, zero: bool) -> Result<Vec<Item>> {
     if model.file_size.is_none() {
-        let message =
-            "does not say what the linked file consists of: the link failed, or its output was no file";
+        let output = &model.report.output;
+        let message = match (model.report.linked.as_deref(), &model.report.not_pruned) {
+            (Some("failed"), _) => format!("has no linked file: the linker failed on {output}"),
+            (Some("not-run"), Some(reason)) => {
+                format!("has no linked file: {output} was not linked: {reason}")
+            }
+            _ => format!("has no linked file: {output} was no file that can be read"),
+        };
         return Err(Error::new(Stage::Report, message).in_file(model.path.clone()));
     }
     let mut taken = vec![0i64; model.parts.len()];

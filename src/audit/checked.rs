@@ -50,6 +50,8 @@ pub(super) fn checked<'a>(path: &str, report: read::ReadReport<'a>) -> Result<Mo
         output: report.output,
         level: report.level,
         pruned: report.pruned,
+        not_pruned: report.not_pruned,
+        linked: report.linked,
     };
     let mut model = Model {
         path: path.to_owned(),

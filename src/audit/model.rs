@@ -156,6 +156,9 @@ pub(crate) struct ReportHead<'a> {
     pub(crate) output: Text<'a>,
     pub(crate) level: Text<'a>,
     pub(crate) pruned: bool,
+    pub(crate) not_pruned: Option<Text<'a>>,
+    /// How the linker ended, as the report has it.
+    pub(crate) linked: Option<Text<'a>>,
 }
 
 impl<'a> Model<'a> {

@@ -19,6 +19,11 @@ pub(super) struct ReadReport<'a> {
     #[serde(borrow)]
     pub(super) level: Text<'a>,
     pub(super) pruned: bool,
+    /// Reports of older versions have none of these two.
+    #[serde(borrow, default)]
+    pub(super) not_pruned: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) linked: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) modules: Vec<ReadModule<'a>>,
     #[serde(borrow)]

@@ -1,7 +1,7 @@
 //! Delta debugging by bisection (`lto-prune bisect [OPTIONS] -- COMMAND...`): which dropped atom makes COMMAND fail.
 //!
 //! COMMAND links and tests. It runs again and again with `LTO_PRUNE_FLAGS` in its environment, by which each link learns how
-//! much it may drop (`--prune-limit`) and says what it is (`--prune-log`). It must succeed with nothing dropped and fail with
+//! much it may drop (`--prune-limit`) and says what it is (`--prune-limit-log`). It must succeed with nothing dropped and fail with
 //! all; then the search is over links, in the order of that run, and over the atoms of one, in the order of [`crate::plan::limit`].
 //!
 //! The result is what was seen, twice each: the run that drops the first N atoms fails, and the one that drops N - 1 succeeds. A

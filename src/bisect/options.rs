@@ -16,7 +16,7 @@ Usage:
 COMMAND links, through lto-prune, and tests what it linked: a script, `make check`, `sh -c '...'`. It must link
 again each time it is run (remove the outputs first), and fail by its exit status. It is run about
 log2(atoms) + 8 times, with LTO_PRUNE_FLAGS in its environment: what is there already is kept, and --prune-limit
-and --prune-log are added. It may make several links, in any order or in parallel.
+and --prune-limit-log are added. It may make several links, in any order or in parallel.
 
 Options:
   --repeat=N     a run counts as good only if N runs in a row succeed (default: 1), for what fails now and then

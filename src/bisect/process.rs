@@ -90,7 +90,7 @@ impl Runner {
         let trouble = |e: std::io::Error| {
             Stop::Said(1, format!("lto-prune: error: bisect: {}: {e}\n", self.folder.path().display()))
         };
-        let mut log = OsString::from("--prune-log=");
+        let mut log = OsString::from("--prune-limit-log=");
         log.push(self.log());
         std::fs::write(self.log(), "").map_err(trouble)?;
         let mut words = vec![log];

@@ -4,7 +4,9 @@
 //! is ours alone: no other path begins like a copy's.
 //! Left out: which files have the linker's words in them ([`crate::link`]).
 
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
+
+use crate::paths::without_dots;
 
 /// What a copy's path stands for.
 #[derive(Debug, Default)]
@@ -63,19 +65,4 @@ fn folder(original: &str) -> String {
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|w| w == needle)
-}
-
-/// A path without `.` and `..`, by its text alone, as lld and mold write it.
-pub fn without_dots(path: &Path) -> String {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir if matches!(out.components().next_back(), Some(Component::Normal(_))) => {
-                out.pop();
-            }
-            part => out.push(part),
-        }
-    }
-    out.display().to_string()
 }

@@ -35,5 +35,5 @@ mod tests;
 mod unwind;
 mod write;
 
-pub use copy_names::{CopyNames, without_dots};
+pub use copy_names::CopyNames;
 pub use debug::ExplicitDebug;

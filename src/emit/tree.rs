@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use summaries::{ModuleKind, ModuleSummary};
 
 use super::ahead::EmittedAhead;
-use super::copy_names::{CopyNames, without_dots};
+use super::copy_names::CopyNames;
 use super::link_line::{input_block, member_of};
 use super::{ExplicitDebug, archive, bitcode, cached, object};
 use crate::config::{Config, Dialect, LineArg};
@@ -23,6 +23,7 @@ use crate::error::{Error, Result, Stage, all_or_first_error};
 use crate::ids::{DsoId, ModuleId};
 use crate::index::LinkInputs;
 use crate::inputs::Inputs;
+use crate::paths::without_dots;
 use crate::plan::{ModulePlan, Plan};
 use crate::resolve::Resolution;
 

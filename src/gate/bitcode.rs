@@ -48,6 +48,7 @@ const HARMLESS: &[&str] = &[
     "plugin-opt=O3",
     "plugin-opt=jobs=",
     "plugin-opt=mcpu=",
+    "plugin-opt=opt-remarks-",
     "plugin-opt=thinlto",
     "thinlto-cache-dir=",
     "thinlto-cache-policy=",

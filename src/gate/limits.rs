@@ -32,7 +32,6 @@ pub fn is_failure(limit: Limit) -> bool {
             | Limit::OpaqueBitcode
             | Limit::BitcodeLibrary
             | Limit::LibraryNotRecorded
-            | Limit::GccLto
             | Limit::ScriptWithoutGc
             | Limit::ScriptFilePattern
     )

@@ -6,36 +6,33 @@
 //! link a shared library without it. Left out: links whose linker the user named.
 
 use std::io::Write;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitStatus, Stdio};
 
-use super::{bound, waiting};
+use super::{bound, child, waiting};
 use crate::config::Config;
+use crate::error::{Error, Result, Stage};
 
-/// Become the driver's own linker, with the line as it was given. Returns only if that is impossible.
-pub fn exec(config: &Config, system: &Path) -> ExitCode {
-    waiting::end();
-    let error = Command::new(system).args(&config.linker_args).exec();
-    eprintln!("lto-prune: link: {}: cannot run the linker: {error}", system.display());
-    ExitCode::FAILURE
-}
-
-/// Link the originals with our choice, its messages held back, and if it refuses them with the driver's own linker. A
-/// `warning` of ours is said where our choice succeeds.
-pub fn link(config: &Config, system: &Path, warning: Option<&str>) -> ExitCode {
+/// Link the originals with our choice, its messages held back, and if it refuses them, or `at_once`, with the driver's own linker.
+pub fn link(config: &Config, system: &Path, at_once: bool) -> Result<ExitStatus> {
     let now = || {
         let mut command = bound::command(&config.linker.path);
         command.args(&config.linker_args).stdout(Stdio::piped()).stderr(Stdio::piped());
         bound::output(&mut command)
     };
-    match waiting::link(&config.linker_args).unwrap_or_else(now) {
-        Ok(output) if output.status.success() => {
-            // A closed pipe is the reader's business, as it is when the linker writes itself.
-            let _ = std::io::stdout().write_all(&output.stdout);
-            let _ = std::io::stderr().write_all(&output.stderr);
-            super::after_originals(config, warning)
-        }
-        _ => exec(config, system),
+    if !at_once
+        && let Ok(output) = waiting::link(&config.linker_args).unwrap_or_else(now)
+        && output.status.success()
+    {
+        // A closed pipe is the reader's business, as it is when the linker writes itself.
+        let _ = std::io::stdout().write_all(&output.stdout);
+        let _ = std::io::stderr().write_all(&output.stderr);
+        return Ok(output.status);
     }
+    waiting::end();
+    let failed = |e| Error::io(Stage::Link, system, "run the linker", e);
+    let mut process = child::start(bound::command(system).args(&config.linker_args)).map_err(failed)?;
+    let status = process.wait();
+    child::ended(process.id());
+    status.map_err(failed)
 }

@@ -48,7 +48,7 @@ pub(super) fn link(line: &[OsString]) -> Option<std::io::Result<Output>> {
 }
 
 /// End the linker that waits, for another one does this link.
-pub(super) fn end() {
+pub fn end() {
     if let Some(waiting) = take() {
         kill(waiting.process);
     }

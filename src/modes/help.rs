@@ -45,6 +45,43 @@ pub(super) fn text() -> String {
     out + END
 }
 
+/// The help of a subcommand that has no options beyond the words of its usage line, or few.
+pub(super) fn of_subcommand(name: &str) -> String {
+    let of_name = SUBCOMMANDS.iter().filter(|(known, ..)| *known == name);
+    of_name
+        .map(|(name, words, help)| format!("Usage: lto-prune {name} {words}\n\n{help}\n{}", details(name)))
+        .collect()
+}
+
+/// The options and files of a subcommand, and where its output is.
+fn details(name: &str) -> &'static str {
+    match name {
+        "install-shims" => "\nThe shims are symbolic links to this program. A file that is no shim is never replaced.\n",
+        "summarize" => {
+            "\nOne object gives the file OUT; several inputs, or an archive, give OUT/NAME.ltosum each.\n
+Options:
+  --interface              write an interface (docs/ACTIONS.md) instead of a summary
+  --prune-level=LEVEL      the level of the links that will read it: sections, functions; with --interface also
+                           pointers, which is the default there
+  -o OUT, --output=OUT     the file or folder to write
+"
+        }
+        "emit" => {
+            "\nOptions:
+  --plan=FILE              the plan of IN, as a link with --prune-plan writes it
+  -o OUT, --output=OUT     the file to write
+"
+        }
+        "dump" => "\nFILE is an object, bitcode, an archive, or a summary (.ltosum).\n",
+        "explain-trap" => {
+            "\nADDRESS is an address of the link, or with a third word BASE one of a process that loaded BINARY at BASE.
+CORE is a core file of such a process.\n"
+        }
+        "completions" => "\nThe script goes to standard output.\n",
+        _ => "",
+    }
+}
+
 /// Append a line with its text in the second column; what is too long goes on below.
 fn entry(out: &mut String, left: &str, text: &str) {
     let (indent, width) = COLUMNS;

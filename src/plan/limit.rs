@@ -29,7 +29,7 @@ pub struct PruneCandidates {
     pub before: Option<Liveness>,
 }
 
-/// `--prune-limit` and `--prune-log`: keep what may not go, and say what would.
+/// `--prune-limit` and `--prune-limit-log`: keep what may not go, and say what would.
 pub fn apply(
     link: LinkInputs<'_>,
     index: &mut Index,
@@ -37,7 +37,7 @@ pub fn apply(
     propagator: &Propagator<'_>,
 ) -> Option<PruneCandidates> {
     let prune = &link.config.prune;
-    let (wanted, explain) = (prune.limit.as_ref(), prune.log.is_some());
+    let (wanted, explain) = (prune.limit.as_ref(), prune.limit_log.is_some());
     let is_asked = wanted.is_some() || explain;
     is_asked.then(|| limit(wanted, explain, link, index, flow, &|index| propagator.run_again(index)))
 }

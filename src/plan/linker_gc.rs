@@ -30,7 +30,7 @@ pub fn needs_no_analysis(config: &Config, inputs: &Inputs, resolution: &Resoluti
 /// Whether what goes is asked for, though it may be left to the linker.
 fn wants_plan(config: &Config) -> bool {
     let prune = &config.prune;
-    prune.off || prune.strict || prune.plan_dir.is_some() || prune.wants_report()
+    prune.off || prune.strict || prune.plan_dir.is_some() || config.wants_report()
 }
 
 /// Whether the linker removes by itself all that can go, but for a thousandth.
@@ -53,7 +53,7 @@ fn removes_nearly_all(config: &Config, inputs: &Inputs, resolution: &Resolution<
 /// Whether the linker collects sections in a way that is modelled, and nobody wants to see pruned objects.
 fn is_for_linker(config: &Config) -> bool {
     let prune = &config.prune;
-    let wants_objects = prune.emit_dir.is_some() || prune.limit.is_some() || prune.log.is_some();
+    let wants_objects = prune.emit_dir.is_some() || prune.limit.is_some() || prune.limit_log.is_some();
     config.gc_sections && config.linker.dialect == Dialect::Lld && !wants_objects
 }
 

@@ -70,7 +70,7 @@ impl<'s> Propagator<'s> {
                 has_sections: inputs.scripts.has_sections,
                 can_stub: &can_stub,
             };
-            let flow = values::flow(sources, config.prune.wants_report());
+            let flow = values::flow(sources, config.wants_report());
             if flow.fixed_mapping.is_none() {
                 return flow;
             }

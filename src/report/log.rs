@@ -1,19 +1,19 @@
-//! `--prune-log=F`: each link adds one line to the file, so that a build of many links can be looked at as a whole.
+//! `--prune-limit-log=F`: each link adds one line to the file, so that a build of many links can be looked at as a whole.
 //!
 //! The line says by which id `--prune-limit` knows the link and how much it could lose; where a limit holds, also
 //! what the last atom is that went, and why. It is written at once, in one piece: links run beside each other. Left
 //! out: all else, for which there is the report.
 
-use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use summaries::{Definition, SymbolIdx, SymbolKind};
 
 use super::names::atom_kind_name;
-use crate::error::{Error, Result, Stage, lossy};
+use crate::error::{Error, Stage, lossy};
 use crate::ids::{AtomId, Id};
 use crate::index::{Index, LinkInputs};
+use crate::messages;
 use crate::plan::limit::PruneCandidates;
 use crate::propagate::Liveness;
 
@@ -161,30 +161,22 @@ impl LogWriter<'_> {
 }
 
 /// Add a line to the file.
-fn append(path: &Path, line: &LogLine) -> Result<()> {
-    let failed = |e| Error::io(Stage::Report, path, "write the log", e);
-    let mut text = serde_json::to_vec(line)
-        .map_err(|e| Error::new(Stage::Report, format!("cannot write the log: {e}")))?;
+fn append(path: &Path, line: &LogLine) -> std::io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
-    file.write_all(&text).map_err(failed)
+    messages::append(path, &text)
 }
 
-/// Add the line of a link to the file that `--prune-log` names, if there is one.
-///
-/// # Errors
-/// The file can't be written.
+/// Add the line of a link to the file that `--prune-limit-log` names, if there is one.
 pub fn write(
     link: LinkInputs<'_>,
     index: &Index,
     liveness: &Liveness,
     prune_candidates: Option<&PruneCandidates>,
     allowed: bool,
-) -> Result<()> {
-    match (&link.config.prune.log, prune_candidates) {
-        (Some(path), Some(prune_candidates)) => {
-            append(path, &line(link, index, liveness, prune_candidates, allowed))
-        }
-        _ => Ok(()),
+) {
+    let (Some(path), Some(candidates)) = (&link.config.prune.limit_log, prune_candidates) else { return };
+    if let Err(error) = append(path, &line(link, index, liveness, candidates, allowed)) {
+        messages::not_written(link.config, &Error::io(Stage::Report, path, "write the log", error));
     }
 }

@@ -4,6 +4,7 @@
 //! types of [`schema`] are the serialised form.
 
 pub mod accounting;
+mod answer;
 pub mod calls;
 pub mod contents;
 mod duplicates;
@@ -20,6 +21,7 @@ mod stops;
 pub mod table;
 pub mod why;
 
+pub use answer::{LinkAnswer, LinkerEnd};
 pub use facts::{Facts, describe};
 pub use names::edge_kind_name;
 pub use schema::*;
@@ -27,25 +29,20 @@ pub use schema::*;
 use summaries::{Definition, SymbolKind, atom_flags};
 
 use crate::config::Config;
-use crate::error::{Error, Result, Stage, lossy};
+use crate::error::lossy;
 use crate::ids::{AtomId, Id, ModuleId};
 use crate::index::{Index, LinkInputs};
-use crate::inputs::mapped::MappedFile;
 use crate::plan::{Action, Plan};
 use crate::propagate::Witness;
 use crate::propagate::values::ValueFlow;
 use crate::pruned_link::PruneOutcome;
-use crate::timing::Timer;
 use accounting::Totals;
 use names::{
     atom_kind_name, binding_name, dialect_name, icf_name, level_name, module_kind_name, severity_name,
     symbol_kind_name,
 };
 
-/// Write every form of the report of a link that was asked for. The result is what is in the JSON, if that was.
-///
-/// # Errors
-/// A file can't be written.
+/// The answer of a link from the results of its passes. `not_pruned` says why its originals are linked.
 pub fn of_link(
     link: LinkInputs<'_>,
     index: &Index,
@@ -53,11 +50,11 @@ pub fn of_link(
     plan: &Plan,
     limits: &[(Option<ModuleId>, summaries::LimitRecord)],
     pruned: &PruneOutcome,
-    timer: &mut Timer,
-) -> Result<Option<Box<Report>>> {
+    not_pruned: Option<String>,
+) -> LinkAnswer {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
-    if !config.prune.wants_report() {
-        return Ok(None);
+    if !config.wants_report() {
+        return LinkAnswer::default();
     }
     let facts = Facts {
         config,
@@ -71,59 +68,55 @@ pub fn of_link(
         plan,
         limits,
     };
-    let written = timer.stage(Stage::Report, || write(facts, pruned.totals.clone(), pruned.linked))?;
-    Ok(config.prune.report.is_some().then(|| Box::new(written)))
-}
-
-/// Write every form of the report that was asked for. The result is what is in the JSON.
-///
-/// # Errors
-/// A file can't be written.
-pub fn write(facts: Facts<'_>, totals: Totals, pruned: bool) -> Result<Report> {
-    let prune = &facts.config.prune;
-    let mut report = report(facts, totals, pruned);
-    if prune.report.is_some() {
+    let mut report = Report { not_pruned, ..report(facts, pruned.totals.clone(), pruned.linked) };
+    if config.prune.report.is_some() {
         let of_graph = || (graph::graph(facts), imports::imports(facts));
         ((report.graph, report.imports), report.duplicates) =
             rayon::join(of_graph, || duplicates::groups(facts));
     }
-    // Where the originals are linked that is still to come.
-    match pruned {
-        true => complete(&mut report, facts.config)?,
-        false => write_json(&report, facts.config)?,
-    }
-    if let Some(path) = &prune.remarks {
-        write_file(path, remarks::remarks(&report).as_bytes())?;
-    }
-    if !prune.why.is_empty() {
-        print!("{}", why::why(facts, &prune.why));
-    }
-    if prune.stats {
-        eprint!("{}", table::table(&report, prune));
-    }
-    Ok(report)
+    let asks = &config.prune.why;
+    let why = match asks.is_empty() {
+        true => String::new(),
+        false => format!("{}:\n{}", config.output.display(), why::why(facts, asks)),
+    };
+    LinkAnswer { report: Some(Box::new(report)), why, ..LinkAnswer::default() }
 }
 
-/// Add what the linked file consists of, and write the JSON.
-///
-/// # Errors
-/// The report can't be written.
-pub fn complete(report: &mut Report, config: &Config) -> Result<()> {
-    if config.prune.report.is_some() {
-        // An output that is no file of ours to read any more leaves the field empty.
-        report.file = MappedFile::open(&config.output).ok().map(|data| contents::file(&data));
+impl Report {
+    /// The report of a link that is not analysed.
+    pub(crate) fn new(config: &Config) -> Self {
+        Report {
+            schema: SCHEMA,
+            tool: format!("lto-prune {}", env!("CARGO_PKG_VERSION")),
+            linker: LinkerReport {
+                path: config.linker.path.display().to_string(),
+                dialect: dialect_name(config.linker.dialect),
+                gc_sections: config.gc_sections,
+                icf: icf_name(config.icf),
+            },
+            output: config.output.display().to_string(),
+            level: level_name(config.prune.level),
+            shadow: config.prune.off,
+            pruned: false,
+            not_pruned: None,
+            linked: "",
+            analysed: false,
+            modules: Vec::new(),
+            atoms: Vec::new(),
+            symbols: Vec::new(),
+            functions: Counts::default(),
+            live_code: live_code::LiveCode::default(),
+            totals: Totals::default(),
+            limits: Vec::new(),
+            roots: Vec::new(),
+            graph: graph::GraphReport { start: vec![0], ..graph::GraphReport::default() },
+            imports: Vec::new(),
+            duplicates: Vec::new(),
+            file: None,
+            value_flow: None,
+            call_sites: Vec::new(),
+        }
     }
-    write_json(report, config)
-}
-
-fn write_json(report: &Report, config: &Config) -> Result<()> {
-    let Some(path) = &config.prune.report else { return Ok(()) };
-    let failed = |e| Error::new(Stage::Report, format!("cannot write the report: {e}"));
-    write_file(path, &json::text(report).map_err(failed)?)
-}
-
-fn write_file(path: &std::path::Path, text: &[u8]) -> Result<()> {
-    std::fs::write(path, text).map_err(|e| Error::io(Stage::Report, path, "write the report", e))
 }
 
 /// Make the report. `totals` are the sizes of plain and emitted modules.
@@ -131,18 +124,8 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
     let config = facts.config;
     let would_prune = config.prune.off && !crate::gate::forbids(facts.limits);
     let mut report = Report {
-        schema: SCHEMA,
-        tool: format!("lto-prune {}", env!("CARGO_PKG_VERSION")),
-        linker: LinkerReport {
-            path: config.linker.path.display().to_string(),
-            dialect: dialect_name(config.linker.dialect),
-            gc_sections: config.gc_sections,
-            icf: icf_name(config.icf),
-        },
-        output: config.output.display().to_string(),
-        level: level_name(config.prune.level),
-        shadow: config.prune.off,
         pruned,
+        analysed: true,
         modules: facts
             .resolution
             .loaded
@@ -166,19 +149,13 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
                 }
             })
             .collect(),
-        atoms: Vec::new(),
-        symbols: Vec::new(),
-        functions: Counts::default(),
         live_code: live_code::LiveCode::of(facts.index, facts.summaries),
         totals,
         limits: limit_reports(facts),
         roots: graph::roots(facts),
-        graph: graph::GraphReport::default(),
-        imports: Vec::new(),
-        duplicates: Vec::new(),
-        file: None,
         value_flow: calls::counts(facts),
         call_sites: calls::sites(facts),
+        ..Report::new(config)
     };
     for position in 0..facts.index.modules.len() {
         add_module(facts, position, &mut report);

@@ -12,22 +12,10 @@ use std::fmt::Write;
 
 use super::calls::CallSiteReport;
 use super::schema::Report;
+use crate::config::OptRemarks;
 
 pub fn remarks(report: &Report) -> String {
-    let mut out = String::new();
-    for symbol in &report.symbols {
-        let function = symbol.kind == "function" || symbol.kind == "ifunc";
-        if !function || symbol.live || !symbol.prevails {
-            continue;
-        }
-        let (kind, text) = match report.pruned {
-            true => ("Passed", " not added to the combined module "),
-            // The originals were linked, and the function is there.
-            false => ("Analysis", " would not be added to the combined module "),
-        };
-        let arguments = [("Function", symbol.name.as_str()), ("String", text)];
-        document(&mut out, [kind, "lto", "deadfunction"], &symbol.name, arguments);
-    }
+    let mut out = removed_functions(report);
     for site in &report.call_sites {
         let named = |atom: usize| report.atoms.get(atom).and_then(|a| a.symbols.first()).map(String::as_str);
         let place = format!("{} at {:#x}", section(report, site), site.offset);
@@ -42,6 +30,45 @@ pub fn remarks(report: &Report) -> String {
         arguments.extend(site.because.iter().map(|b| ("Reason", b.as_str())));
         let caller = named(site.caller).unwrap_or("?");
         document(&mut out, [kind, "called-value-propagation", name], caller, arguments);
+    }
+    out
+}
+
+/// The remarks about removed functions that lld's own remarks lack, if it writes any that the user selects: the functions are not in the
+/// bitcode that lld gets.
+pub fn missing_in_linkers(report: &Report, options: &OptRemarks) -> Option<String> {
+    let is_written = report.pruned && report.modules.iter().any(|module| module.kind == "bitcode");
+    let is_selected = !options.is_by_hotness && options.passes.as_deref().is_none_or(may_match_lto);
+    (is_written && is_selected).then(|| removed_functions(report)).filter(|text| !text.is_empty())
+}
+
+/// Whether a regular expression may match the name of the pass `lto`. One that is more than alternatives of words is taken to.
+fn may_match_lto(passes: &str) -> bool {
+    passes.split('|').any(|word| {
+        let text = word.trim_start_matches('^').trim_end_matches('$');
+        let is_word = text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+        let (from_start, to_end) = (word.starts_with('^'), word.ends_with('$'));
+        !is_word
+            || "lto".contains(text)
+                && (!from_start || "lto".starts_with(text))
+                && (!to_end || "lto".ends_with(text))
+    })
+}
+
+fn removed_functions(report: &Report) -> String {
+    let mut out = String::new();
+    for symbol in &report.symbols {
+        let function = symbol.kind == "function" || symbol.kind == "ifunc";
+        if !function || symbol.live || !symbol.prevails {
+            continue;
+        }
+        let (kind, text) = match report.pruned {
+            true => ("Passed", " not added to the combined module "),
+            // The originals were linked, and the function is there.
+            false => ("Analysis", " would not be added to the combined module "),
+        };
+        let arguments = [("Function", symbol.name.as_str()), ("String", text)];
+        document(&mut out, [kind, "lto", "deadfunction"], &symbol.name, arguments);
     }
     out
 }
@@ -91,6 +118,16 @@ fn is_keyword(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn passes_that_may_be_lto() {
+        for passes in ["lto", "inline|lto", "^lto$", "l", ".*", "", "lt[o]", "^l"] {
+            assert!(may_match_lto(passes), "{passes}");
+        }
+        for passes in ["inline", "inline|gvn", "^to", "lt$", "lto-x"] {
+            assert!(!may_match_lto(passes), "{passes}");
+        }
+    }
 
     #[test]
     fn scalars_are_quoted_where_yaml_needs_it() {

@@ -21,6 +21,12 @@ pub struct Report {
     pub shadow: bool,
     /// Whether the output was linked from pruned objects.
     pub pruned: bool,
+    /// Why the originals were linked, or nothing; null if pruned objects were linked, and if there was nothing to remove.
+    pub not_pruned: Option<String>,
+    /// How the linker ended: `succeeded`, `failed`, or `not-run`, where `--prune-strict` ended the link before it.
+    pub linked: &'static str,
+    /// Whether the passes came to their end. If not, all below but `file` is empty.
+    pub analysed: bool,
     /// The elements are in load order.
     pub modules: Vec<ModuleReport>,
     pub atoms: Vec<AtomReport>,

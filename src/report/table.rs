@@ -6,8 +6,22 @@ use super::accounting::CategoryTotal;
 use super::schema::Report;
 use crate::config::PruneOptions;
 
+/// The text of `--prune-stats`: the output with its state, and the table if the link was analysed.
+pub fn stats(report: &Report, prune: &PruneOptions) -> String {
+    let is_modified = report.modules.iter().any(|module| module.status != "untouched");
+    let state = match (&report.not_pruned, report.pruned) {
+        (Some(reason), _) => format!("not pruned: {reason}"),
+        (None, true) => "pruned".to_owned(),
+        (None, false) if report.shadow && is_modified => "would be pruned".to_owned(),
+        (None, false) => "nothing to remove".to_owned(),
+    };
+    let failed = if report.linked == "failed" { "; the link failed" } else { "" };
+    let table = if report.analysed { table(report, prune) } else { String::new() };
+    format!("lto-prune: {}: {state}{failed}\n{table}", report.output)
+}
+
 /// The table, with a trailing newline. The options say when functions are followed at the level `pointers`.
-pub fn table(report: &Report, prune: &PruneOptions) -> String {
+fn table(report: &Report, prune: &PruneOptions) -> String {
     let (pruned, are_pruned) =
         if report.shadow { ("would be", "would be pruned") } else { ("pruned", "pruned") };
     let totals = &report.totals;

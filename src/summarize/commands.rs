@@ -135,7 +135,7 @@ fn parse_arguments(args: &[OsString]) -> Result<SummarizeRequest> {
     let usage = || Error::new(Stage::Arguments, SUMMARIZE_USAGE);
     let mistake = |e: lexopt::Error| Error::new(Stage::Arguments, format!("{e}; {SUMMARIZE_USAGE}"));
     let (mut inputs, mut output) = (Vec::new(), None);
-    let (mut level, mut interface) = (Level::Pointers, false);
+    let (mut level, mut interface) = (None, false);
     let mut parser = lexopt::Parser::from_args(args);
     while let Some(arg) = parser.next().map_err(mistake)? {
         match arg {
@@ -144,9 +144,9 @@ fn parse_arguments(args: &[OsString]) -> Result<SummarizeRequest> {
             Long("prune-level") => {
                 let value = parser.value().map_err(mistake)?;
                 level = match value.to_str() {
-                    Some("sections") => Level::Sections,
-                    Some("functions") => Level::Functions,
-                    Some("pointers") => Level::Pointers,
+                    Some("sections") => Some(Level::Sections),
+                    Some("functions") => Some(Level::Functions),
+                    Some("pointers") => Some(Level::Pointers),
                     _ => {
                         let what = format!("--prune-level={} is no level", value.display());
                         return Err(Error::new(Stage::Arguments, format!("{what}; {SUMMARIZE_USAGE}")));
@@ -157,6 +157,12 @@ fn parse_arguments(args: &[OsString]) -> Result<SummarizeRequest> {
             other => return Err(mistake(other.unexpected())),
         }
     }
+    if level == Some(Level::Pointers) && !interface {
+        let what = "--prune-level=pointers needs --interface: links analyse functions from the objects themselves, and a \
+                    summary is that of --prune-level=functions";
+        return Err(Error::new(Stage::Arguments, what));
+    }
+    let level = level.unwrap_or(Level::Pointers);
     match output {
         Some(output) if !inputs.is_empty() => Ok(SummarizeRequest { inputs, output, level, interface }),
         _ => Err(usage()),

@@ -324,7 +324,7 @@ fn log_names_the_links() {
     let mut session = prepare("log");
     for output in ["one", "two"] {
         let job = Job::new(session.dir(), "gcc")
-            .words("-B shims main.o liblib.a -Wl,--prune-log=log -o")
+            .words("-B shims main.o liblib.a -Wl,--prune-limit-log=log -o")
             .arg(output);
         session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
     }

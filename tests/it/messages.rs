@@ -34,7 +34,7 @@ fn both_but_for_limits(session: &mut Session, linker: Linker, words: &str, limit
         let job = Job::new(&dir, "gcc").words("-B shims").words(words);
         let outcome = session.run(&job.env("LTO_PRUNE_LINKER", linker.path()));
         let said = match limits && outcome.ok() {
-            true => outcome.stderr.replace("lto-prune: warning: gate: ", "lto-prune: limit: "),
+            true => outcome.stderr.replace("lto-prune: warning: out: gate: ", "lto-prune: limit: "),
             false => outcome.stderr,
         };
         let lines = said.lines().filter(|line| !line.starts_with("lto-prune: limit: "));

@@ -156,16 +156,56 @@ fn files_are_named_after_the_output() {
     let mut session = prepare("pattern");
     session.mkdir("reports");
     let options = "-Wl,--prune-report=reports/%o.json -Wl,--prune-remarks=reports/%o.yaml -Wl,--prune-repro=%o.tar \
-        -Wl,--prune-log=reports/%o-%o.log -Wl,--prune-emit=objects-%o";
+        -Wl,--prune-log=reports/%o-%o.log -Wl,--prune-limit-log=%o.limit -Wl,--prune-emit=objects-%o";
     link(&mut session, Linker::Lld, options);
-    link(&mut session, Linker::Lld, &format!("{options} -o reports/other"));
-    for output in ["out", "other"] {
-        let [json, yaml] = ["json", "yaml"].map(|form| format!("reports/{output}.{form}"));
-        let log = format!("reports/{output}-{output}.log");
-        for name in [json, yaml, log, format!("{output}.tar"), format!("objects-{output}")] {
-            session.check(session.path(&name).exists(), &format!("no {name}"));
+    for name in
+        ["reports/out.json", "reports/out.yaml", "reports/out-out.log", "out.tar", "out.limit", "objects-out"]
+    {
+        session.check(session.path(name).exists(), &format!("no {name}"));
+    }
+}
+
+/// Outputs of one name in several folders each have a report, and a second link of an output replaces its own.
+#[test]
+fn no_report_is_lost() {
+    let mut session = prepare("unique");
+    let top = session.dir().to_owned();
+    let mut outputs = Vec::new();
+    for folder in ["reports", "d1", "d2", "d1/sub"] {
+        session.mkdir(folder);
+    }
+    for _ in 0..2 {
+        // From one folder, and each in its own as a recursive make does.
+        for (folder, output) in
+            [("", "d1/prog"), ("", "d2/prog"), ("d1", "sub/../prog"), ("d1/sub", "prog"), ("", "./prog")]
+        {
+            let up = "../".repeat(folder.split('/').filter(|part| !part.is_empty()).count());
+            for reports in [format!("{}/reports/%o.json", top.display()), format!("{up}reports/%o.json")] {
+                let job = Job::new(&top.join(folder), "gcc").arg("-B").arg(top.join("shims"));
+                let job = job.arg(top.join("main.o")).arg(top.join("liblib.a")).arg("-o").arg(output);
+                session.must(
+                    &job.arg(format!("-Wl,--prune-report={reports}"))
+                        .env("LTO_PRUNE_LINKER", Linker::Lld.path()),
+                );
+            }
+            outputs.push(output);
         }
     }
+    let files = std::fs::read_dir(session.path("reports")).unwrap().map(|entry| entry.unwrap().path());
+    let mut names: Vec<(String, String)> = files
+        .map(|file| {
+            let report = matrix::report(&session, &file);
+            (
+                file.file_name().unwrap().to_string_lossy().into_owned(),
+                report["output"].as_str().unwrap().to_owned(),
+            )
+        })
+        .collect();
+    names.sort();
+    // d1/prog is linked by two paths.
+    session.check_eq(&names.len(), &4, &format!("reports: {names:?}"));
+    session.check(names.contains(&("prog.json".to_owned(), "./prog".to_owned())), &format!("{names:?}"));
+    session.check(names.iter().all(|(name, _)| name.starts_with("prog")), &format!("{names:?}"));
 }
 
 #[test]

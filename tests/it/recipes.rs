@@ -49,7 +49,9 @@ fn run(name: &str, files: &[(&str, &str)]) -> Session {
         job = job.env(variable, std::env::var_os(variable).unwrap_or_else(|| home.join(folder).into()));
     }
     job = job.env("HOME", &dir).env("CARGO_TARGET_DIR", dir.join("target"));
-    session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    let outcome = session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    let said = outcome.stdout + &outcome.stderr;
+    session.check(name == "Completions" || said.contains("lto-prune: "), &said);
     session
 }
 
@@ -69,6 +71,10 @@ fn check(mut session: Session, program: &str) {
     let report = reports.find(of_program).unwrap_or_else(|| session.fail("no report"));
     let report = crate::matrix::report(&session, &report);
     session.check_eq(&report["pruned"], &true.into(), "pruned");
+    // The log of the build has what the compiler may hide.
+    let log = std::fs::read_to_string(session.path("prune.log")).unwrap();
+    let output = report["output"].as_str().unwrap();
+    session.check(log.lines().any(|line| line.starts_with(&format!("lto-prune: {output}: "))), &log);
 }
 
 #[test]

@@ -70,20 +70,32 @@ pub const OPTIONS: &[(&str, &[PruneOption])] = &[
                 "drop only the first N atoms (of each link; of these links and nothing of others), see bisect",
             ),
             option(
+                "limit-log",
+                File,
+                "FILE",
+                "for bisect: add a line of JSON: id of the link, how many atoms could be dropped",
+            ),
+            option(
                 "strict",
                 None,
                 "",
-                "fail, with status 1, in place of a warning that something goes on unpruned",
+                "treat warnings about a link that is not pruned as errors, with status 1 and no output; so also a file of a \
+                 --prune option that cannot be written",
             ),
         ],
     ),
     (
-        "What is reported (%o in the name of a file is the file name of the link's output)",
+        "What is reported (%o in the name of a file is the name of the link's output, docs/REPORT_FORMAT.md)",
         &[
             option("report", File, "FILE", "everything kept and dropped, with reasons, as JSON"),
             option("remarks", File, "FILE", "LLVM optimisation remarks, as YAML"),
             option("why", Other, "GLOB", "why these symbols were kept or dropped; may be repeated"),
-            option("log", File, "FILE", "add a line of JSON: id of the link, how many atoms could go"),
+            option(
+                "log",
+                File,
+                "FILE",
+                "add all messages of the link and its --prune-stats, also where the compiler hides them; one file serves a build",
+            ),
             option("stats", None, "", "a table of sizes on the terminal, and what keeps most of them"),
             option("time", None, "", "time of each pass"),
         ],
