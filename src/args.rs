@@ -13,22 +13,22 @@ pub mod words;
 
 pub use environment::Environment;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use crate::config::{Config, Dialect};
 use crate::error::Result;
 
-/// The meaning of a linker's command line. `args` are the words after the program's name.
+/// The meaning of a linker's command line. `args` are the words after the program's name, `namesake` is the linker that the name stands for.
 ///
 /// # Errors
 /// A mistake in an option of ours, or no linker to stand in front of. A mistake in one of the linker's options is
 /// none: it stays on the line and the linker reports it.
-pub fn parse(args: &[OsString], env: &Environment<'_>) -> Result<Config> {
+pub fn parse(args: &[OsString], namesake: Option<&OsStr>, env: &Environment<'_>) -> Result<Config> {
     let windows_quoting = args.iter().any(|w| w == "--rsp-quoting=windows");
     let words = if windows_quoting { args.to_vec() } else { words::expand(args) };
     let (ours, theirs): (Vec<_>, Vec<_>) = words.into_iter().partition(|w| prune::is_ours(w));
     let options = prune::parse(&ours, env)?;
-    let linker = linker::choose(options.linker.as_deref(), env)?;
+    let linker = linker::choose(options.linker.as_deref(), namesake, env)?;
     let mut config = line::interpret(theirs, linker, options);
     config.prune.name_files_after(&config.output);
     if windows_quoting {

@@ -51,9 +51,8 @@ pub enum OutputKind {
 pub struct Linker {
     pub path: PathBuf,
     pub dialect: Dialect,
-    /// The `ld` that would have been run without us, where a compiler driver called us by that name and nobody chose the
-    /// linker above: what that one can't link, this one may (gcc's link-time optimisation, options of GNU ld).
-    pub system: Option<PathBuf>,
+    /// Neither an option nor the name of a shim says which linker of several is meant.
+    pub is_our_choice: bool,
 }
 
 /// A link among several: a hash of what it could lose.

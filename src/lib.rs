@@ -40,7 +40,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use summaries::{Limit, ModuleSummary};
+use summaries::ModuleSummary;
 
 use crate::config::Config;
 use crate::error::{Result, Stage};
@@ -104,7 +104,7 @@ fn link_originals(config: &Config, mut answer: LinkAnswer) -> ExitCode {
     if !answer.is_awaited() {
         return link::exec_plain(config);
     }
-    let status = match link::run_plain(config, answer.by_system) {
+    let status = match link::run_plain(config) {
         Ok(status) => status,
         Err(error) => {
             answer.give(config, LinkerEnd::NotRun);
@@ -228,9 +228,8 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         warning.iter().for_each(|warning| messages::warning(config, warning));
         return Ok(Outcome::Linked);
     }
-    let by_system = verdict.limits.iter().any(|(_, record)| record.limit == Limit::GccLto);
     let needs_originals = refusal.is_some();
-    Ok(Outcome::Originals(Box::new(LinkAnswer { warning, needs_originals, by_system, ..answer })))
+    Ok(Outcome::Originals(Box::new(LinkAnswer { warning, needs_originals, ..answer })))
 }
 
 /// The index of the modules, the liveness by its references, and where values are followed the atoms whose functions were summarised: then

@@ -10,7 +10,6 @@
 pub mod bound;
 pub mod child;
 mod response_file;
-pub mod system;
 pub mod waiting;
 pub mod workspace;
 
@@ -39,16 +38,13 @@ const LONGEST_LINE: usize = 128 << 10;
 /// Become the linker, with the line as it was given. Returns only if that is impossible.
 pub fn exec_plain(config: &Config) -> ExitCode {
     waiting::end();
-    let wait = || match run_plain(config, false) {
+    let wait = || match run_plain(config) {
         Ok(status) => child::exit_as(status),
         Err(error) => {
             messages::error(config, error);
             ExitCode::FAILURE
         }
     };
-    if config.linker.system.is_some() {
-        return wait();
-    }
     let error = Command::new(&config.linker.path).args(&config.linker_args).exec();
     if error.kind() == std::io::ErrorKind::ArgumentListTooLong {
         // It came in response files, and those were read; a file of ours must outlive the linker.
@@ -63,12 +59,9 @@ pub fn exec_plain(config: &Config) -> ExitCode {
 ///
 /// # Errors
 /// It can't be run or waited for.
-pub fn run_plain(config: &Config, by_system: bool) -> Result<ExitStatus> {
+pub fn run_plain(config: &Config) -> Result<ExitStatus> {
     // Without a thread for it no signal is passed on; those of a terminal reach the linker without us.
     let _ = child::pass_signals_on();
-    if let Some(system) = &config.linker.system {
-        return system::link(config, system, by_system);
-    }
     waiting::end();
     child::PlainLinker::start(config).and_then(child::PlainLinker::wait)
 }

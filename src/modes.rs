@@ -1,11 +1,12 @@
 //! How the program was called: as a linker, by hand, or with a subcommand; and the modes that are no link of ours.
 //!
-//! The name decides, as with any multi-call binary: `ld`, `ld.*` and `*-ld` are a linker, whatever follows, because
+//! The name decides, as with any multi-call binary: `ld`, `ld.*`, `*-ld`, `mold` and `wild` are a linker, whatever follows, because
 //! compilers choose a linker by name only. Left out: the link itself ([`crate::run`]).
 
 mod completions;
 mod explain;
 mod help;
+mod lto;
 mod shims;
 mod standalone;
 
@@ -14,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 
 use crate::args::{self, Environment, prune};
-use crate::config::{Config, Linker};
+use crate::config::{Config, Dialect, Linker};
 use crate::error::{Error, Result, Stage};
 
 #[derive(Debug)]
 pub enum Mode {
     Link(Box<Config>),
-    /// Nothing to link on the line (`--version`, `-v`, `--target-help`...): the linker alone, see [`run_linker_only`].
+    /// Nothing to link on the line (`--version`, `-v`, `--target-help`, `mold -run`...): the linker alone, see [`run_linker_only`].
     LinkerOnly {
         linker: Linker,
         args: Vec<OsString>,
@@ -56,7 +57,15 @@ pub enum Mode {
 pub fn is_linker_name(argv0: &OsStr) -> bool {
     let name = Path::new(argv0).file_name().unwrap_or(argv0).to_string_lossy();
     // A cross prefix (`x86_64-linux-gnu-ld`) or a suffix (`ld.lld-19`, `ld.lto-prune`) may be there.
-    name == "ld" || name.starts_with("ld.") || name.ends_with("-ld") || name.contains("-ld.")
+    let is_ld = name == "ld" || name.starts_with("ld.") || name.ends_with("-ld") || name.contains("-ld.");
+    is_ld || name == "mold" || name == "wild"
+}
+
+/// The linker that a shim stands for; none if it is `ld.lto-prune` or a link to that.
+fn namesake(shim: &Path) -> Option<&OsStr> {
+    let prefers_lld = |path: &Path| path.file_name() == Some(OsStr::new(args::linker::PREFERS_LLD));
+    let is_link_to_it = || shim.read_link().is_ok_and(|target| prefers_lld(&target));
+    shim.file_name().filter(|_| !prefers_lld(shim) && !is_link_to_it())
 }
 
 /// Decide the mode from all words, the program's name first.
@@ -71,9 +80,10 @@ pub fn mode(argv: &[OsString], env: &Environment<'_>) -> Result<Mode> {
 fn linker_mode(argv0: &OsStr, words: &[OsString], env: &Environment<'_>) -> Result<Mode> {
     let expanded = args::words::expand(words);
     let asks = |names: &[&str]| expanded.iter().any(|w| names.iter().any(|name| w == name));
-    let mut config = args::parse(words, env)?;
-    if Path::new(argv0).file_name() == Some(OsStr::new("ld")) {
-        config.linker.system = args::linker::of_system(&config.linker, config.prune.linker.as_deref(), env);
+    let config = args::parse(words, namesake(Path::new(argv0)), env)?;
+    if config.linker.dialect == Dialect::Mold && words.first().is_some_and(|w| w == "-run" || w == "--run") {
+        // It has the linkers of a command replaced by itself.
+        return Ok(Mode::LinkerOnly { linker: config.linker, args: words.to_vec() });
     }
     if asks(&["--help", "-help"]) {
         return Ok(Mode::Help(Some((config.linker, config.linker_args))));
@@ -86,7 +96,7 @@ fn linker_mode(argv0: &OsStr, words: &[OsString], env: &Environment<'_>) -> Resu
     if asks_version || asks_it || !has_inputs {
         return Ok(Mode::LinkerOnly { linker: config.linker, args: config.linker_args });
     }
-    Ok(Mode::Link(Box::new(config)))
+    Ok(Mode::Link(Box::new(lto::suited(config, words, env)?)))
 }
 
 fn own_mode(words: &[OsString]) -> Result<Mode> {

@@ -18,6 +18,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 
 use crate::Outcome;
+use crate::args::linker::LINKER_VARIABLE;
 use crate::config::Config;
 use crate::link::{self, child};
 use crate::messages;
@@ -38,7 +39,7 @@ pub fn link(config: &Config) -> ExitCode {
     if child::pass_signals_on().is_err() {
         return link::exec_plain(config);
     }
-    let mut analysis = start_analysis();
+    let mut analysis = start_analysis(config);
     let linker = match child::PlainLinker::start(config) {
         Ok(linker) => linker,
         Err(error) => {
@@ -71,13 +72,15 @@ pub fn is_analysis(config: &Config) -> bool {
 }
 
 /// The analysis, its messages held back.
-fn start_analysis() -> std::io::Result<Child> {
+fn start_analysis(config: &Config) -> std::io::Result<Child> {
     let mut words = std::env::args_os();
     let mut command = Command::new(std::env::current_exe()?);
     if let Some(name) = words.next() {
         command.arg0(name);
     }
     command.args(words).env(PARENT_VARIABLE, std::process::id().to_string());
+    // It has another parent, by which the linker may have been found.
+    command.env(LINKER_VARIABLE, &config.linker.path);
     child::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))
 }
 

@@ -116,7 +116,7 @@ fn read_line(bytes: &[u8]) {
     for linker in link::LINKERS {
         let mut words = words.clone();
         words.push(link::option_for(linker));
-        let _ = args::parse(&words, &no_variables());
+        let _ = args::parse(&words, None, &no_variables());
     }
 }
 

@@ -1,12 +1,13 @@
 //! The linker behind us: which executable, and whose rules it follows.
 //!
-//! Never ourselves: shims with a linker's name stand in front of the real one on `PATH` (that is their purpose), so each
-//! candidate is compared with the running executable by device and inode. A name says the dialect only where it is
-//! specific; `ld` may be a link to anything and is asked for its `--version`.
+//! A shim stands for the linker of its name, which is looked up where the compiler driver looks for it. The result is
+//! never lto-prune: each candidate is compared with the running executable by device and inode. The dialect is known by
+//! the name of the file, links resolved, or else by its `--version`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,31 +26,67 @@ fn identity(path: &Path) -> Option<Identity> {
     Some((meta.dev(), meta.ino()))
 }
 
-/// Finds executables that are not ourselves.
+/// The name under which compilers find lto-prune in front of lld, whatever other linkers there are.
+pub const PREFERS_LLD: &str = "ld.lto-prune";
+
+/// Finds executables that are linkers and not lto-prune itself.
 #[derive(Debug)]
 struct Finder {
+    /// The folders in which only the calling compiler driver looks.
+    of_driver: Vec<PathBuf>,
+    /// The folders that `PATH` names, in its order.
     directories: Vec<PathBuf>,
     ourselves: Option<Identity>,
 }
 
 impl Finder {
     fn new(env: &Environment<'_>) -> Self {
-        let path = env.get("PATH").unwrap_or_default();
+        let folders = |variable| {
+            let value = env.get(variable).unwrap_or_default();
+            std::env::split_paths(&value).filter(|d| !d.as_os_str().is_empty()).collect::<Vec<_>>()
+        };
+        // gcc tells its children by this variable where it looks for programs, and clang reads it.
+        let mut of_driver = folders("COMPILER_PATH");
+        of_driver.extend(folder_of_clang());
         Finder {
-            directories: std::env::split_paths(&path).filter(|d| !d.as_os_str().is_empty()).collect(),
+            of_driver,
+            directories: folders("PATH"),
             ourselves: std::env::current_exe().ok().and_then(|p| identity(&p)),
         }
     }
 
     fn usable(&self, path: &Path) -> bool {
         let Ok(meta) = path.metadata() else { return false };
+        // A shim of another installation would come back to us.
+        let is_shim = || path.canonicalize().is_ok_and(|p| p.file_name() == Some(OsStr::new("lto-prune")));
         meta.is_file()
             && meta.permissions().mode() & 0o111 != 0
             && Some((meta.dev(), meta.ino())) != self.ourselves
+            && !is_shim()
     }
 
     fn on_path(&self, name: &OsStr) -> Option<PathBuf> {
         self.directories.iter().map(|d| d.join(name)).find(|p| self.usable(p))
+    }
+
+    /// The linker that the compiler driver would have run by this name without us, and whether it is our choice among several lld.
+    fn namesake(&self, name: &OsStr) -> Option<(PathBuf, bool)> {
+        let folders = || self.of_driver.iter().chain(&self.directories);
+        let find = |name: &OsStr| folders().map(|d| d.join(name)).find(|p| self.usable(p));
+        let text = name.to_str().unwrap_or_default();
+        // Both are installed with and without the prefix, by their own build or by a distribution.
+        let other_name = match text.strip_prefix("ld.") {
+            Some(rest) if matches!(rest, "mold" | "wild") => Some(rest.to_owned()),
+            None if matches!(text, "mold" | "wild") => Some(format!("ld.{text}")),
+            _ => None,
+        };
+        let found = find(name).or_else(|| find(OsStr::new(&other_name?)));
+        let any_lld = || self.any_lld().filter(|_| text == "ld.lld").map(|path| (path, true));
+        found.map(|path| (path, false)).or_else(any_lld)
+    }
+
+    fn any_lld(&self) -> Option<PathBuf> {
+        self.on_path(OsStr::new("ld.lld")).or_else(|| self.newest_lld()).or_else(|| self.in_rust_sysroot())
     }
 
     /// A name with a slash is a path; else it is looked up on `PATH`, then with `ld.` before it.
@@ -93,12 +130,12 @@ impl Finder {
     }
 }
 
-/// Choose the linker: `explicit` (`--prune-linker`), `LTO_PRUNE_LINKER`, `ld.lld` on `PATH`, the newest `ld.lld-N`
-/// there, the one in rustc's sysroot, and, so that a build without any lld still links, `ld`.
+/// Choose the linker: `explicit` (`--prune-linker`), `LTO_PRUNE_LINKER`, or the `namesake` of the shim that was called. Without one it is
+/// `ld.lld` on `PATH`, the newest `ld.lld-N` there, the one in rustc's sysroot, and, so that a build without any lld still links, `ld`.
 ///
 /// # Errors
 /// A linker that was named can't be found or is this program; or there is none at all.
-pub fn choose(explicit: Option<&Path>, env: &Environment<'_>) -> Result<Linker> {
+pub fn choose(explicit: Option<&Path>, namesake: Option<&OsStr>, env: &Environment<'_>) -> Result<Linker> {
     let finder = Finder::new(env);
     let from_env = env.get(LINKER_VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from);
     let named = match (explicit, &from_env) {
@@ -114,36 +151,67 @@ pub fn choose(explicit: Option<&Path>, env: &Environment<'_>) -> Result<Linker> 
             };
             return Err(Error::new(Stage::Arguments, format!("{from}: {} {why}", name.display())));
         };
-        return Ok(identified(path));
+        return Ok(identified(path, false));
     }
-    let found = finder
-        .on_path(OsStr::new("ld.lld"))
-        .or_else(|| finder.newest_lld())
-        .or_else(|| finder.in_rust_sysroot())
-        .or_else(|| finder.on_path(OsStr::new("ld")));
-    found.map(identified).ok_or_else(|| {
-        Error::new(
-            Stage::Arguments,
-            format!(
-                "no linker found (ld.lld, ld.lld-N, rustc's or ld); set {LINKER_VARIABLE} or --prune-linker"
-            ),
-        )
+    let found = match namesake {
+        Some(name) => finder.namesake(name),
+        None => finder.any_lld().or_else(|| finder.on_path(OsStr::new("ld"))).map(|path| (path, true)),
+    };
+    found.map(|(path, is_our_choice)| identified(path, is_our_choice)).ok_or_else(|| {
+        let missing = match namesake {
+            Some(name) => format!("the linker {} is not installed", name.display()),
+            None => "no linker found (ld.lld, ld.lld-N, rustc's or ld)".to_owned(),
+        };
+        let message = format!("{missing}; install it, or name one by --prune-linker or {LINKER_VARIABLE}");
+        Error::new(Stage::Arguments, message)
     })
 }
 
-/// The linker that a compiler driver finds by the name `ld` without us, if the linker behind us is our own choice and
-/// another one.
-pub fn of_system(chosen: &Linker, explicit: Option<&Path>, env: &Environment<'_>) -> Option<PathBuf> {
-    let is_named = explicit.is_some() || env.get(LINKER_VARIABLE).is_some_and(|v| !v.is_empty());
-    let system = Finder::new(env).on_path(OsStr::new("ld")).filter(|_| !is_named)?;
-    (identity(&system) != identity(&chosen.path)).then_some(system)
+/// An lld of the `major` version of LLVM or of a later one.
+///
+/// # Errors
+/// None is found: the newest that is, with its version.
+pub fn lld_for_bitcode(major: u32, env: &Environment<'_>) -> std::result::Result<PathBuf, (u32, PathBuf)> {
+    let finder = Finder::new(env);
+    // rustc is run last, since that takes long.
+    let candidates: [&dyn Fn() -> Option<PathBuf>; 3] =
+        [&|| finder.on_path(OsStr::new("ld.lld")), &|| finder.newest_lld(), &|| finder.in_rust_sysroot()];
+    let mut newest = (0, PathBuf::new());
+    for path in candidates.iter().filter_map(|candidate| candidate()) {
+        match version_of_lld(&path) {
+            Some(version) if version >= major => return Ok(path),
+            Some(version) if version > newest.0 => newest = (version, path),
+            _ => {}
+        }
+    }
+    Err(newest)
 }
 
-fn identified(path: PathBuf) -> Linker {
-    let dialect = dialect_of_name(&path).or_else(|| dialect_of_version(&version_text(&path)));
+/// The major version in a name `ld.lld-19`, or else in the answer to `--version`.
+fn version_of_lld(path: &Path) -> Option<u32> {
+    let of_name = || path.file_name()?.to_str()?.strip_prefix("ld.lld-")?.parse().ok();
+    let of_text = || {
+        let text = version_text(path);
+        let (_, version) = text.split_once("LLD ")?;
+        version.split('.').next()?.parse().ok()
+    };
+    of_name().or_else(of_text)
+}
+
+/// The folder of the clang that called us: clang looks for programs there before `PATH`.
+fn folder_of_clang() -> Option<PathBuf> {
+    let driver = std::fs::read_link(format!("/proc/{}/exe", parent_id())).ok()?;
+    let is_clang = driver.file_name().is_some_and(|name| name.to_string_lossy().contains("clang"));
+    driver.parent().filter(|_| is_clang).map(Path::to_owned)
+}
+
+fn identified(path: PathBuf, is_our_choice: bool) -> Linker {
+    let resolved = path.canonicalize().ok();
+    let by_name = resolved.as_deref().and_then(dialect_of_name).or_else(|| dialect_of_name(&path));
+    let dialect = by_name.or_else(|| dialect_of_version(&version_text(&path)));
     // An unknown linker is held to be GNU ld's like: the name of what every linker imitates. What it resolves
     // otherwise would show as a difference between what we resolved and what it links, which verify reports.
-    Linker { path, dialect: dialect.unwrap_or(Dialect::Bfd), system: None }
+    Linker { path, dialect: dialect.unwrap_or(Dialect::Bfd), is_our_choice }
 }
 
 /// The dialect that a basename names, if it names one linker: `ld.lld-19`, `x86_64-linux-gnu-ld.bfd`, `mold`.
@@ -215,7 +283,7 @@ mod tests {
             LINKER_VARIABLE => linker.clone(),
             _ => None,
         };
-        choose(explicit.map(Path::new), &Environment::new(&lookup))
+        choose(explicit.map(Path::new), None, &Environment::new(&lookup))
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(crate) fn interpret(dialect: Dialect, text: &str) -> Config {
     let prune = PruneOptions { level: Level::Pointers, ..PruneOptions::default() };
     line::interpret(
         words::split(text.as_bytes()),
-        Linker { path: PathBuf::from("ld"), dialect, system: None },
+        Linker { path: PathBuf::from("ld"), dialect, is_our_choice: false },
         prune,
     )
 }
@@ -322,7 +322,7 @@ fn parse_takes_our_options_out() {
     };
     let args: Vec<OsString> =
         ["a.o", "--prune-level=sections", "-o", "x", "-prune-strict", "-v"].map(Into::into).to_vec();
-    let config = parse(&args, &Environment::new(&lookup)).unwrap();
+    let config = parse(&args, None, &Environment::new(&lookup)).unwrap();
     assert_eq!(config.linker_args, ["a.o", "-o", "x", "-v"]);
     assert_eq!((config.prune.level, config.prune.strict), (Level::Sections, true));
     assert_eq!(config.linker.dialect, Dialect::Bfd);

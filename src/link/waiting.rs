@@ -65,11 +65,10 @@ fn kill(mut process: Child) {
 
 /// Whether the linker will most likely be given a line.
 fn is_likely(config: &Config) -> bool {
-    // Where lld removes all that goes by itself we become lld, unless another linker may have to link after it.
-    let collects = config.gc_sections && config.linker.system.is_none();
     let refused =
         [&config.explaining, &config.malformed, &config.unmodelled].iter().any(|all| !all.is_empty());
-    !collects && !refused && config.output_kind != OutputKind::Relocatable && !config.emit_relocs
+    // Where lld removes all that goes by itself we become lld.
+    !config.gc_sections && !refused && config.output_kind != OutputKind::Relocatable && !config.emit_relocs
 }
 
 /// Whether lld reads a line from a pipe just as it reads its words.

@@ -13,9 +13,10 @@ Usage:
 const EXAMPLES: &str = "
 Examples:
   lto-prune main.o util.o -o main --prune-report=main.json
-  lto-prune install-shims ~/shims && gcc -B ~/shims main.o -o main
-  clang --ld-path=$HOME/shims/ld.lto-prune main.o -o main -Wl,--prune-why='parse_*'
-  RUSTFLAGS=\"-Clinker-features=-lld -Clink-arg=-B$HOME/shims\" cargo build
+  lto-prune install-shims ~/.local/lib/lto-prune
+  gcc -B ~/.local/lib/lto-prune main.o -o main
+  clang --ld-path=$HOME/.local/lib/lto-prune/ld.lto-prune main.o -o main -Wl,--prune-why='parse_*'
+  RUSTFLAGS=\"-Clink-self-contained=-linker -Clink-arg=-B$HOME/.local/lib/lto-prune\" cargo build
 
 Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the command line overrides):
 ";
@@ -30,7 +31,7 @@ pub(super) fn text() -> String {
     let mut out = INTRODUCTION.to_owned();
     let by_hand = "link by hand, through cc (or $CC; C++ objects: c++ or $CXX)";
     entry(&mut out, "lto-prune [options] a.o b.o libx.a -lm -o main", by_hand);
-    entry(&mut out, "ld.lto-prune ...", "as a linker: GNU ld's command line, as compilers call it");
+    entry(&mut out, "ld.lto-prune ...", "in place of lld: GNU ld's command line, as compilers call it");
     for (name, words, help) in SUBCOMMANDS {
         entry(&mut out, &format!("lto-prune {name} {words}"), help);
     }

@@ -1,16 +1,18 @@
 //! `install-shims`: a folder in which compilers find us by a linker's name.
 //!
 //! The shims are symbolic links to this executable, so that they follow an upgrade in place. A file of somebody else
-//! is never replaced: the folder might be one of the system's.
+//! is never replaced, and a folder that has files of others and no shim is left alone: it might be one of the system's, or a clone.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use crate::args::linker::PREFERS_LLD;
 use crate::error::{Error, Result, Stage};
 
-/// What compilers look for: `ld` (gcc, clang), `ld.lld` (rustc, `-fuse-ld=lld`), `ld.lto-prune` (`-fuse-ld=lto-prune`).
-const NAMES: [&str; 3] = ["ld", "ld.lld", "ld.lto-prune"];
+/// What compilers look for: `ld` (gcc, clang), `ld.NAME` (`-fuse-ld=NAME`, rustc), and what build systems call outright.
+const NAMES: [&str; 9] =
+    ["ld", "ld.bfd", "ld.gold", "ld.lld", "ld.mold", "ld.wild", "mold", "wild", PREFERS_LLD];
 
 pub(super) fn own_executable() -> Result<PathBuf> {
     std::env::current_exe().map_err(|e| Error::io(Stage::Arguments, "/proc/self/exe", "read", e))
@@ -19,11 +21,18 @@ pub(super) fn own_executable() -> Result<PathBuf> {
 /// Make the links; the result is their paths.
 ///
 /// # Errors
-/// The folder can't be written, or there is a file that isn't one of our links. Then nothing was changed.
+/// The folder can't be written, or has files that aren't links of ours in the way or alone. Then nothing was changed.
 pub(super) fn install(directory: &Path) -> Result<Vec<PathBuf>> {
     let own = own_executable()?;
     std::fs::create_dir_all(directory).map_err(|e| Error::io(Stage::Arguments, directory, "create", e))?;
     let paths: Vec<PathBuf> = NAMES.iter().map(|name| directory.join(name)).collect();
+    let mut entries =
+        std::fs::read_dir(directory).map_err(|e| Error::io(Stage::Arguments, directory, "read", e))?;
+    if entries.next().is_some() && !paths.iter().any(|path| is_ours(path, &own)) {
+        let message =
+            "the folder is not empty and has no shims; name a new one, such as ~/.local/lib/lto-prune";
+        return Err(Error::new(Stage::Arguments, message).in_file(directory.display().to_string()));
+    }
     for path in &paths {
         if path.symlink_metadata().is_ok() && !is_ours(path, &own) {
             let message = "is in the way and not a link to lto-prune; nothing was changed";
@@ -58,7 +67,7 @@ mod tests {
         let target = dir.path().join("new/shims");
         for _ in 0..2 {
             let paths = install(&target).unwrap();
-            assert_eq!(paths.len(), 3);
+            assert_eq!(paths.len(), NAMES.len());
             assert!(paths.iter().all(|p| std::fs::read_link(p).unwrap() == own_executable().unwrap()));
         }
         std::fs::remove_file(target.join("ld.lld")).unwrap();

@@ -1,7 +1,7 @@
 //! Standalone: the compiler driver of the system links, with ourselves as its linker.
 //!
 //! Start files, libraries and their order are the driver's knowledge, so none of it is repeated here: a temporary
-//! folder holds `ld`, a link to us, and `-B` makes gcc and clang take it. Our options travel in `LTO_PRUNE_FLAGS`, since a
+//! folder holds `ld`, a link to `ld.lto-prune` beside it, and `-B` makes gcc and clang take it. Our options travel in `LTO_PRUNE_FLAGS`, since a
 //! driver would reject them.
 
 use std::ffi::{OsStr, OsString};
@@ -12,6 +12,7 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::args::linker::PREFERS_LLD;
 use crate::args::{Environment, prune, words};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::interface;
@@ -31,9 +32,10 @@ pub(super) fn run(args: &[OsString], env: &Environment<'_>) -> Result<ExitCode> 
     let own = super::shims::own_executable()?;
     let folder = tempfile::Builder::new().prefix("lto-prune-").tempdir();
     let folder = folder.map_err(|e| Error::io(Stage::Link, std::env::temp_dir(), "make a folder in", e))?;
-    for name in ["ld", "ld.lld"] {
+    let by_driver = ["ld", "ld.lld"].map(|name| (name, Path::new(PREFERS_LLD)));
+    for (name, target) in [(PREFERS_LLD, own.as_path())].into_iter().chain(by_driver) {
         let shim = folder.path().join(name);
-        symlink(&own, &shim).map_err(|e| Error::io(Stage::Link, &shim, "create", e))?;
+        symlink(target, &shim).map_err(|e| Error::io(Stage::Link, &shim, "create", e))?;
     }
     let Some((program, first)) = driver.split_first() else {
         return Err(Error::new(Stage::Arguments, "an empty compiler command"));

@@ -15,12 +15,21 @@ fn decide(line: &str) -> Result<Mode> {
 
 #[test]
 fn names() {
-    for name in
-        ["ld", "/x/ld.lld", "ld.lto-prune", "x86_64-linux-gnu-ld", "x86_64-linux-gnu-ld.bfd", "ld.lld-19"]
-    {
+    for name in [
+        "ld",
+        "/x/ld.lld",
+        "ld.lto-prune",
+        "x86_64-linux-gnu-ld",
+        "x86_64-linux-gnu-ld.bfd",
+        "ld.lld-19",
+        "/x/mold",
+        "wild",
+    ] {
         assert!(is_linker_name(OsStr::new(name)), "{name}");
+        let stands_for = Path::new(name).file_name().filter(|name| *name != "ld.lto-prune");
+        assert_eq!(namesake(Path::new(name)), stands_for, "{name}");
     }
-    for name in ["lto-prune", "/usr/bin/lto-prune", "lld", "build", "old"] {
+    for name in ["lto-prune", "/usr/bin/lto-prune", "lld", "build", "old", "molds"] {
         assert!(!is_linker_name(OsStr::new(name)), "{name}");
     }
 }

@@ -39,8 +39,6 @@ pub struct LinkAnswer {
     pub warning: Option<String>,
     /// The originals were to be linked to find out whether the warning holds.
     pub needs_originals: bool,
-    /// gcc's link-time optimisation is in the link: the driver's own linker has the plugin.
-    pub by_system: bool,
 }
 
 impl LinkAnswer {

@@ -47,6 +47,7 @@ mod relocatable;
 mod rewriting;
 mod run;
 mod shadow;
+mod shims;
 mod splitting;
 mod stubs;
 mod cycles;

@@ -250,22 +250,10 @@ fn link_time_optimisation_of_gcc() {
     session.write("a.c", "int g(void); int main(void) { return g() - 7; }\n");
     session.write("b.c", "int g(void) { return 7; } int dead(void) { return 1; }\n");
     session.must(&Job::new(&dir, "gcc").words("-flto -O1 -fPIC -c a.c b.c"));
-    // Nobody names a linker: what `gcc -flto a.o b.o` links must link.
+    // `ld` stands for GNU ld: what `gcc -flto a.o b.o` links must link.
     session.must(&Job::new(&dir, "gcc").words("-flto -B shims a.o b.o -o out"));
     session.must(&Job::new(&dir, session.path("out")));
     session.must(&Job::new(&dir, "gcc").words("-flto -shared -B shims a.o b.o -o lib.so"));
     let symbols = session.must(&Job::new(&dir, "readelf").words("--dyn-syms -W lib.so")).stdout;
     session.check(symbols.contains(" main"), &format!("the library has no main: {symbols}"));
-}
-
-#[test]
-fn what_our_choice_refuses_the_drivers_own_linker_links() {
-    let mut session = Session::new("messages/driver-default");
-    let dir = session.dir().to_owned();
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-    session.write("main.c", MAIN);
-    session.must(&Job::new(&dir, "gcc").words("-O1 -ffunction-sections -c main.c"));
-    // GNU ld's alone: lld has no such option.
-    session.must(&Job::new(&dir, "gcc").words("-B shims main.o -Wl,--reduce-memory-overheads -o out"));
-    session.must(&Job::new(&dir, session.path("out")));
 }

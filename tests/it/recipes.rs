@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::elf::Facts;
 use crate::run::{Job, Session};
-use crate::tools::{self, Linker};
+use crate::tools;
 
 const MAIN: &str = "#include <stdio.h>\nint helper(int);\nint dead(int x) { return helper(x); }\n\
     int main(int argc, char **argv) { printf(\"%d\\n\", helper(argc)); return argv == 0; }\n";
@@ -29,7 +29,7 @@ fn recipes() -> BTreeMap<String, Vec<String>> {
 
 /// Run a recipe on the files of a project. The folder of the test stands for the user's home.
 fn run(name: &str, files: &[(&str, &str)]) -> Session {
-    let mut session = Session::new(&format!("recipes/{name}"));
+    let mut session = Session::new(&format!("recipes/{}", name.replace(' ', "-")));
     let dir = session.dir().to_owned();
     for (file, text) in files {
         match text.starts_with("#!") {
@@ -49,14 +49,18 @@ fn run(name: &str, files: &[(&str, &str)]) -> Session {
         job = job.env(variable, std::env::var_os(variable).unwrap_or_else(|| home.join(folder).into()));
     }
     job = job.env("HOME", &dir).env("CARGO_TARGET_DIR", dir.join("target"));
-    let outcome = session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    let outcome = session.must(&job);
     let said = outcome.stdout + &outcome.stderr;
     session.check(name == "Completions" || said.contains("lto-prune: "), &said);
     session
 }
 
 /// The program prints 2 and has no dead function, and there is a report of its name.
-fn check(mut session: Session, program: &str) {
+fn check(session: Session, program: &str) {
+    check_reported(session, program, "app");
+}
+
+fn check_reported(mut session: Session, program: &str, output: &str) {
     let dir = session.dir().to_owned();
     let outcome = session.must(&Job::new(&dir, dir.join(program)));
     session.check_eq(&outcome.stdout.as_str(), &"2\n", "output of the program");
@@ -67,7 +71,7 @@ fn check(mut session: Session, program: &str) {
     }
     // cargo links `app-` and a hash, and names that `app` afterwards.
     let mut reports = std::fs::read_dir(session.path("reports")).unwrap().map(|entry| entry.unwrap().path());
-    let of_program = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("app");
+    let of_program = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(output);
     let report = reports.find(of_program).unwrap_or_else(|| session.fail("no report"));
     let report = crate::matrix::report(&session, &report);
     session.check_eq(&report["pruned"], &true.into(), "pruned");
@@ -77,11 +81,15 @@ fn check(mut session: Session, program: &str) {
     session.check(log.lines().any(|line| line.starts_with(&format!("lto-prune: {output}: "))), &log);
 }
 
-#[test]
-fn make() {
+fn make_project() -> [(&'static str, &'static str); 3] {
     let makefile = "CFLAGS = -O1\napp: main.o libhelper.a\n\t$(CC) $(LDFLAGS) -o $@ main.o libhelper.a\n\
         libhelper.a: helper.o\n\t$(AR) cr $@ helper.o\n";
-    check(run("make", &[("Makefile", makefile), ("main.c", MAIN), ("helper.c", HELPER)]), "app");
+    [("Makefile", makefile), ("main.c", MAIN), ("helper.c", HELPER)]
+}
+
+#[test]
+fn make() {
+    check(run("make", &make_project()), "app");
 }
 
 #[test]
@@ -131,9 +139,59 @@ fn cargo() {
 }
 
 #[test]
+fn another_linker() {
+    check(run("Another linker", &make_project()), "app");
+}
+
+#[test]
+fn musl() {
+    check(run("musl", &make_project()), "app");
+}
+
+#[test]
+fn go() {
+    if !tools::is_installed("go") {
+        return;
+    }
+    let main = "package main\n\n// int helper(int);\nimport \"C\"\nimport (\n\t\"fmt\"\n\t\"os\"\n)\n\n\
+        func main() { fmt.Println(C.helper(C.int(len(os.Args)))) }\n";
+    // Go links with -rdynamic, and its own command has the output renamed afterwards.
+    let hidden =
+        format!("#pragma GCC visibility push(hidden)\n{HELPER}int dead(int x) {{ return helper(x); }}\n");
+    let files = [("go.mod", "module app\n\ngo 1.19\n"), ("main.go", main), ("helper.c", &hidden)];
+    check_reported(run("Go", &files), "app", "a.out");
+}
+
+#[test]
+fn free_pascal() {
+    if !tools::is_installed("fpc") {
+        return;
+    }
+    let main = "program app;\nbegin\n  writeln(ParamCount + 2);\nend.\n";
+    let mut session = run("Free Pascal", &[("app.pas", main)]);
+    let dir = session.dir().to_owned();
+    let outcome = session.must(&Job::new(&dir, session.path("app")));
+    session.check_eq(&outcome.stdout.as_str(), &"2\n", "output of the program");
+    session.check(session.path("reports/app.json").exists(), "no report");
+}
+
+#[test]
 fn every_recipe_is_run() {
     let names: Vec<String> = recipes().into_keys().collect();
-    assert_eq!(names, ["", "Autotools", "CMake", "Completions", "Meson", "cargo", "make"]);
+    let known = [
+        "",
+        "Another linker",
+        "Autotools",
+        "CMake",
+        "Completions",
+        "Free Pascal",
+        "Go",
+        "Meson",
+        "cargo",
+        "make",
+        "musl",
+    ];
+    assert_eq!(names, known);
     let session = run("Completions", &[]);
     for name in ["lto-prune.bash", "_lto-prune", "lto-prune.fish"] {
         session.check(session.path(name).exists(), &format!("no {name}"));

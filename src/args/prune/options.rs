@@ -137,7 +137,7 @@ pub const OPTIONS: &[(&str, &[PruneOption])] = &[
                 "linker",
                 File,
                 "PATH",
-                "the linker behind; else $LTO_PRUNE_LINKER, ld.lld, the newest ld.lld-N, rustc's own lld",
+                "the linker behind; else $LTO_PRUNE_LINKER, the linker that the shim is named after, or lld",
             ),
             option(
                 "budget",
@@ -172,7 +172,11 @@ pub fn all() -> impl Iterator<Item = &'static PruneOption> {
 
 /// The subcommands: name, the words behind it, and what it does.
 pub const SUBCOMMANDS: &[(&str, &str, &str)] = &[
-    ("install-shims", "DIR", "make DIR/ld, DIR/ld.lld and DIR/ld.lto-prune for gcc -B DIR"),
+    (
+        "install-shims",
+        "DIR",
+        "make links in DIR by the names of linkers (ld, ld.lld, ld.lto-prune, ...) for gcc -B DIR",
+    ),
     ("audit", "COMMAND ...", "what the bytes of a program are, and what keeps them (audit --help)"),
     (
         "bisect",

@@ -40,7 +40,7 @@ fn load_line(dir: &Path, linker: &str, line: &str) -> Inputs {
         args::linker::LINKER_VARIABLE => Some(linker.into()),
         other => std::env::var_os(other),
     };
-    let config = args::parse(&args::words::split(line.as_bytes()), &Environment::new(&lookup)).unwrap();
+    let config = args::parse(&args::words::split(line.as_bytes()), None, &Environment::new(&lookup)).unwrap();
     load(&config).unwrap()
 }
 
@@ -202,7 +202,7 @@ fn the_trace_of_each_linker() {
             args::linker::LINKER_VARIABLE => Some(linker.into()),
             other => std::env::var_os(other),
         };
-        let config = args::parse(&words, &Environment::new(&lookup)).unwrap();
+        let config = args::parse(&words, None, &Environment::new(&lookup)).unwrap();
         let inputs = load(&config).unwrap();
         assert!(inputs.limits.is_empty(), "{linker}: {:?}", inputs.limits);
         let output =

@@ -1,0 +1,376 @@
+//! Each shim stands for the linker of its name: what a build links with without lto-prune, it links with lto-prune.
+//!
+//! No test here names a linker by an option or a variable. A build that only one linker links fails with any other.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::elf::Facts;
+use crate::run::{Job, Session};
+use crate::tools;
+
+const MAIN: &str = "int helper(int);\nint dead(int x) { return helper(x) * 3; }\nint main(int argc, char **argv) { return argc - helper(0); }\n";
+const HELPER: &str = "int helper(int x) { return x + 1; }\nint dead_helper(int x) { return x - 1; }\n";
+
+/// Sources, objects of gcc and `shims`, made by the tool's own subcommand.
+fn prepare(name: &str) -> Session {
+    let mut session = Session::new(&format!("shims/{name}"));
+    let dir = session.dir().to_owned();
+    session.write("main.c", MAIN);
+    session.write("helper.c", HELPER);
+    session.must(&Job::new(&dir, tools::lto_prune()).words("install-shims shims"));
+    session.must(&Job::new(&dir, "gcc").words("-O1 -ffunction-sections -c main.c helper.c"));
+    session
+}
+
+/// The program runs, and its dead functions are gone.
+fn check_pruned(session: &mut Session, program: &str) {
+    session.must(&Job::new(session.dir(), session.path(program)));
+    let facts = Facts::read(&session.path(program)).unwrap();
+    for name in ["dead", "dead_helper"] {
+        session.check(!facts.defined.contains(name), &format!("{name} is in {program}"));
+    }
+}
+
+/// The linker that wrote a file, by what it leaves there. GNU ld leaves nothing.
+fn linked_by(file: &Path) -> &'static str {
+    let bytes = std::fs::read(file).unwrap();
+    let has = |mark: &str| bytes.windows(mark.len()).any(|part| part == mark.as_bytes());
+    let marks =
+        [("LLD ", "lld"), ("Linker: Wild", "wild"), ("mold ", "mold"), (".note.gnu.gold-version", "gold")];
+    marks.into_iter().find(|(mark, _)| has(mark)).map_or("bfd", |(_, name)| name)
+}
+
+fn in_front_of_path(folder: &Path) -> OsString {
+    let mut path = folder.as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap());
+    path
+}
+
+#[test]
+fn each_fuse_ld_is_pruned_by_its_linker() {
+    let mut session = prepare("fuse-ld");
+    let dir = session.dir().to_owned();
+    let of_gcc = ["bfd", "gold", "mold"].map(|name| ("gcc", name));
+    let of_clang = ["lld", "bfd", "gold", "mold", "wild"].map(|name| ("clang-19", name));
+    for (compiler, name) in of_gcc.into_iter().chain(of_clang) {
+        let job = Job::new(&dir, compiler).words("-B shims main.o helper.o -o out");
+        session.must(&job.arg(format!("-fuse-ld={name}")).env("LTO_PRUNE_FLAGS", "--prune-strict"));
+        session.check_eq(&linked_by(&session.path("out")), &name, &format!("the linker of {compiler}"));
+        check_pruned(&mut session, "out");
+    }
+    // gcc finds no `ld.lld` here but the shim, which takes the newest lld.
+    session.must(&Job::new(&dir, "gcc").words("-B shims -fuse-ld=lld main.o helper.o -o out"));
+    session.check_eq(&linked_by(&session.path("out")), &"lld", "the linker");
+    check_pruned(&mut session, "out");
+}
+
+#[test]
+fn build_systems_call_mold_and_wild_by_name() {
+    let mut session = prepare("by-name");
+    let dir = session.dir().to_owned();
+    for name in ["mold", "wild", "ld.lld-19", "ld.gold", "x86_64-linux-gnu-ld"] {
+        let shim = session.path("shims").join(name);
+        if !shim.exists() {
+            std::os::unix::fs::symlink(tools::lto_prune(), &shim).unwrap();
+        }
+        let line = "--entry=helper main.o helper.o -o out";
+        session.must(&Job::new(&dir, &shim).words(line));
+        let wanted = match name {
+            "ld.lld-19" => "lld",
+            "ld.gold" => "gold",
+            "x86_64-linux-gnu-ld" => "bfd",
+            name => name,
+        };
+        session.check_eq(&linked_by(&session.path("out")), &wanted, name);
+        let facts = Facts::read(&session.path("out")).unwrap();
+        session.check(!facts.defined.contains("dead_helper"), &format!("{name}: dead_helper is there"));
+    }
+    // mold's own way to replace the linkers of a command.
+    let job = Job::new(&dir, session.path("shims/mold")).words("-run gcc main.o helper.o -o run");
+    session.must(&job);
+    session.check_eq(&linked_by(&session.path("run")), &"mold", "mold -run");
+}
+
+#[test]
+fn static_programs_of_musl() {
+    // Its driver passes `-dynamic-linker` with `-static`, of which lld makes a program that asks for a loader.
+    let mut session = prepare("musl");
+    let dir = session.dir().to_owned();
+    for options in ["", "-Wl,--prune-level=off"] {
+        let job =
+            Job::new(&dir, tools::tool("musl-gcc")).words("-static -B shims -O1 main.c helper.c -o out");
+        session.must(&job.words(options));
+        session.must(&Job::new(&dir, session.path("out")));
+        if options.is_empty() {
+            check_pruned(&mut session, "out");
+        }
+    }
+}
+
+#[test]
+fn options_that_only_gnu_ld_has() {
+    let mut session = prepare("gnu-options");
+    let dir = session.dir().to_owned();
+    for option in ["--spare-dynamic-tags=5", "--reduce-memory-overheads", "--disable-multiple-abs-defs"] {
+        let job = Job::new(&dir, "gcc").words("-B shims main.o helper.o -o out").arg(format!("-Wl,{option}"));
+        let outcome = session.must(&job);
+        session.check_eq(&outcome.stderr.as_str(), &"", "messages");
+        session.check_eq(&linked_by(&session.path("out")), &"bfd", "the linker");
+        check_pruned(&mut session, "out");
+    }
+}
+
+#[test]
+fn a_library_that_only_a_library_needs() {
+    // GNU ld takes a symbol from it; lld ignores the option and reports the symbol as undefined.
+    let mut session = prepare("copy-dt-needed");
+    let dir = session.dir().to_owned();
+    session.write("outer.c", "int helper(int); int outer(int x) { return helper(x); }\n");
+    session.must(&Job::new(&dir, "gcc").words("-shared -fPIC helper.c -o libinner.so"));
+    session.must(&Job::new(&dir, "gcc").words("-shared -fPIC outer.c -L. -linner -o libouter.so"));
+    let words = "main.o -Wl,--no-as-needed,--copy-dt-needed-entries,-rpath,. -L. -louter -o";
+    session.must(&Job::new(&dir, "gcc").words(words).arg("plain"));
+    session.must(&Job::new(&dir, "gcc").words("-B shims").words(words).arg("out"));
+    let needed = |session: &mut Session, file: &str| {
+        let text = session.must(&Job::new(&dir, "readelf").words("-dW").arg(file)).stdout;
+        text.lines().filter(|line| line.contains("NEEDED")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (plain, ours) = (needed(&mut session, "plain"), needed(&mut session, "out"));
+    session.check_eq(&ours, &plain, "libraries");
+    session.must(&Job::new(&dir, session.path("out")));
+}
+
+#[test]
+fn addresses_in_read_only_data_of_a_pie() {
+    let mut session = prepare("text-relocation");
+    let dir = session.dir().to_owned();
+    session.write("table.s", ".section .rodata\n.quad main\n.section .note.GNU-stack,\"\",@progbits\n");
+    for (folder, out) in [("empty", "plain"), ("shims", "out")] {
+        let job = Job::new(&dir, "gcc").arg("-B").arg(folder).words("-pie main.o helper.o table.s -o");
+        let outcome = session.must(&job.arg(out).env("LTO_PRUNE_FLAGS", "--prune-report=report.json"));
+        session
+            .check(outcome.stderr.contains("DT_TEXTREL"), &format!("GNU ld warns of it: {}", outcome.stderr));
+        session.must(&Job::new(&dir, session.path(out)));
+    }
+    // No link of a PIE with such an address is pruned. The report says why, and of which linker.
+    let report = crate::matrix::report(&session, &session.path("report.json"));
+    session.check_eq(&report["linker"]["dialect"], &"bfd".into(), "linker of the report");
+    session.check_eq(&report["pruned"], &false.into(), "pruned");
+    session.check(!report["limits"].as_array().unwrap().is_empty(), "no limit");
+}
+
+#[test]
+fn the_linker_is_found_where_the_driver_looks() {
+    let mut session = prepare("where");
+    let dir = session.dir().to_owned();
+    let fake = |session: &Session, name: &str, real: &str| {
+        session.script(name, format!("#!/bin/sh\necho called >> called\nexec {real} \"$@\"\n"))
+    };
+    // gcc: another -B behind ours, before PATH.
+    fake(&session, "tools/ld", "ld.bfd");
+    session.must(&Job::new(&dir, "gcc").words("-B shims -B tools main.o helper.o -o out"));
+    session.check(session.path("called").exists(), "the ld of -B tools was not called");
+    check_pruned(&mut session, "out");
+    std::fs::remove_file(session.path("called")).unwrap();
+    // clang: its own folder has lld, and comes before PATH.
+    let fake = fake(&session, "on-path/ld.lld", "false");
+    let job = Job::new(&dir, "clang-19").words("-B shims -fuse-ld=lld main.o helper.o -o out");
+    session.must(&job.env("PATH", in_front_of_path(fake.parent().unwrap())));
+    session.check(!session.path("called").exists(), "an ld.lld of PATH was called");
+    session.check_eq(&linked_by(&session.path("out")), &"lld", "the linker of clang");
+    check_pruned(&mut session, "out");
+}
+
+#[test]
+fn ld_as_a_link_to_ld_lto_prune_prefers_lld() {
+    let mut session = prepare("link");
+    let dir = session.dir().to_owned();
+    std::fs::remove_file(session.path("shims/ld")).unwrap();
+    std::os::unix::fs::symlink("ld.lto-prune", session.path("shims/ld")).unwrap();
+    session.must(&Job::new(&dir, "gcc").words("-B shims main.o helper.o -o out"));
+    session.check_eq(&linked_by(&session.path("out")), &"lld", "the linker");
+    check_pruned(&mut session, "out");
+    session.must(&Job::new(&dir, tools::lto_prune()).words("main.o helper.o -o by-hand"));
+    session.check_eq(&linked_by(&session.path("by-hand")), &"lld", "the linker of the standalone mode");
+    check_pruned(&mut session, "by-hand");
+}
+
+#[test]
+fn a_linker_that_is_not_installed_is_named() {
+    let mut session = prepare("missing");
+    let dir = session.dir().to_owned();
+    let path = session.mkdir("empty");
+    for name in ["ld", "ld.gold", "mold", "ld.wild", "ld.lld"] {
+        let job = Job::new(&dir, session.path("shims").join(name)).words("main.o -o out").env("PATH", &path);
+        let outcome = session.run(&job);
+        session.check_eq(&outcome.status, &1, name);
+        let says = format!("the linker {name} is not installed; install it, or name one by --prune-linker");
+        session.check(outcome.stderr.contains(&says), &outcome.stderr);
+    }
+    // A shim of another installation is no linker.
+    let other = session.mkdir("other");
+    std::fs::copy(tools::lto_prune(), other.join("lto-prune")).unwrap();
+    std::os::unix::fs::symlink("lto-prune", other.join("ld.gold")).unwrap();
+    let job = Job::new(&dir, session.path("shims/ld.gold")).words("main.o -o out").env("PATH", &other);
+    let outcome = session.run(&job);
+    session.check(!outcome.ok() && outcome.stderr.contains("ld.gold is not installed"), &outcome.stderr);
+}
+
+#[test]
+fn shims_are_not_installed_among_files_of_others() {
+    let mut session = prepare("refused");
+    let dir = session.dir().to_owned();
+    session.write("clone/README.md", "a project\n");
+    let outcome = session.run(&Job::new(&dir, tools::lto_prune()).words("install-shims clone"));
+    let says = "clone: the folder is not empty and has no shims; name a new one";
+    session.check(!outcome.ok() && outcome.stderr.contains(says), &outcome.stderr);
+    session.check_eq(&std::fs::read_dir(session.path("clone")).unwrap().count(), &1, "files of the folder");
+    session.must(&Job::new(&dir, tools::lto_prune()).words("install-shims shims"));
+    let mut names: Vec<OsString> =
+        std::fs::read_dir(session.path("shims")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    let all = ["ld", "ld.bfd", "ld.gold", "ld.lld", "ld.lto-prune", "ld.mold", "ld.wild", "mold", "wild"];
+    session.check_eq(&names, &all.map(OsString::from).to_vec(), "shims");
+}
+
+#[test]
+fn free_pascal() {
+    if !tools::is_installed("fpc") {
+        return;
+    }
+    let mut session = prepare("fpc");
+    let dir = session.dir().to_owned();
+    session.write("hello.pas", "program hello;\nbegin\n  writeln('hello');\nend.\n");
+    let job = Job::new(&dir, "fpc").words("-FDshims hello.pas");
+    session.must(&job.env("LTO_PRUNE_FLAGS", "--prune-report=report.json"));
+    session.check(session.path("report.json").exists(), "lto-prune did not link it");
+    let outcome = session.must(&Job::new(&dir, session.path("hello")));
+    session.check_eq(&outcome.stdout.as_str(), &"hello\n", "output");
+}
+
+#[test]
+fn gccgo() {
+    if !tools::is_installed("gccgo") {
+        return;
+    }
+    let mut session = prepare("gccgo");
+    let dir = session.dir().to_owned();
+    let go = "package main\nimport \"fmt\"\nfunc main() { fmt.Println(\"hello\") }\n";
+    session.write("hello.go", go);
+    let job = Job::new(&dir, "gccgo").words("-B shims hello.go -o hello");
+    session.must(&job.env("LTO_PRUNE_FLAGS", "--prune-strict"));
+    session.must(&Job::new(&dir, "gccgo").words("hello.go -o plain"));
+    session.check_eq(&linked_by(&session.path("hello")), &linked_by(&session.path("plain")), "the linker");
+    let outcome = session.must(&Job::new(&dir, session.path("hello")));
+    session.check_eq(&outcome.stdout.as_str(), &"hello\n", "output");
+}
+
+#[test]
+fn go_with_an_external_linker() {
+    if !tools::is_installed("go") {
+        return;
+    }
+    let mut session = prepare("go");
+    let dir = session.dir().to_owned();
+    let go = "package main\nimport \"fmt\"\nfunc main() { fmt.Println(\"hello\") }\n";
+    session.write("hello/hello.go", go);
+    let mut sections = Vec::new();
+    for (out, flags) in [("plain", ""), ("out", "-B../shims")] {
+        let job = Job::new(&session.path("hello"), "go").words("build -o").arg(format!("../{out}"));
+        let job = job.arg(format!("-ldflags=-linkmode=external -extldflags '{flags}'")).arg("hello.go");
+        session.must(&job.env("GOCACHE", session.path("cache")));
+        let outcome = session.must(&Job::new(&dir, session.path(out)));
+        session.check_eq(&outcome.stdout.as_str(), &"hello\n", "output");
+        let text = session.must(&Job::new(&dir, "readelf").words("-lW").arg(out)).stdout;
+        sections.push(
+            text.lines()
+                .filter(|line| line.trim_start().starts_with(char::is_numeric))
+                .map(str::to_owned)
+                .collect::<Vec<_>>(),
+        );
+    }
+    session.check_eq(&linked_by(&session.path("out")), &linked_by(&session.path("plain")), "the linker");
+    session.check_eq(&sections[1], &sections[0], "segments with their sections");
+}
+
+/// The value of RUSTFLAGS in the examples of `--help`, with the folder of this session.
+fn rustflags_of_help(session: &mut Session) -> String {
+    let help = session.must(&Job::new(session.dir(), tools::lto_prune()).arg("--help")).stdout;
+    let (_, rest) = help.split_once("RUSTFLAGS=\"").unwrap_or_else(|| session.fail("no RUSTFLAGS in --help"));
+    let (flags, _) = rest.split_once('"').unwrap();
+    let (before, _) = flags.split_once("-Clink-arg=-B").unwrap_or_else(|| session.fail(flags));
+    format!("{before}-Clink-arg=-B{}", session.path("shims").display())
+}
+
+#[test]
+fn plugin_lto_of_rustc_takes_an_lld_that_reads_it() {
+    let mut session = prepare("rustc");
+    let dir = session.dir().to_owned();
+    let flags = rustflags_of_help(&mut session);
+    session.write("app.rs", "#[inline(never)]\nfn helper(x: usize) -> usize { x + 1 }\nfn main() { println!(\"{}\", helper(std::env::args().count())); }\n");
+    let job = Job::new(&dir, "rustc").words("-O -Clinker-plugin-lto app.rs -o app").words(&flags);
+    session.must(&job.env("LTO_PRUNE_FLAGS", "--prune-strict --prune-report=report.json"));
+    session.check_eq(&linked_by(&session.path("app")), &"lld", "the linker");
+    let outcome = session.must(&Job::new(&dir, session.path("app")));
+    session.check_eq(&outcome.stdout.as_str(), &"2\n", "output");
+    crate::matrix::report(&session, &session.path("report.json"));
+}
+
+/// An object of bitcode that rustc made, and a folder with links to some tools.
+fn with_bitcode_of_rustc(name: &str) -> (Session, PathBuf) {
+    let mut session = prepare(name);
+    let dir = session.dir().to_owned();
+    let rust = "#[unsafe(no_mangle)]\npub extern \"C\" fn helper(x: i32) -> i32 { x + 1 }\n#[unsafe(no_mangle)]\npub extern \"C\" fn dead_helper(x: i32) -> i32 { x - 1 }\n";
+    session.write("lib.rs", rust);
+    let words =
+        "-O --crate-type=lib --emit=obj -Clinker-plugin-lto -Ccodegen-units=1 -Cpanic=abort lib.rs -o rust.o";
+    session.must(&Job::new(&dir, "rustc").words(words));
+    let path = session.mkdir("bin");
+    for tool in ["ld.lld-19", "ld"] {
+        std::os::unix::fs::symlink(tools::tool(tool), path.join(tool)).unwrap();
+    }
+    (session, path)
+}
+
+#[test]
+fn bitcode_of_a_later_llvm() {
+    let (mut session, path) = with_bitcode_of_rustc("bitcode");
+    let dir = session.dir().to_owned();
+    let program = |shim: &Path| {
+        Job::new(&dir, "clang-19").words("main.o rust.o -o out").arg(format!("--ld-path={}", shim.display()))
+    };
+    session.must(&program(&session.path("shims/ld.lto-prune")));
+    check_pruned(&mut session, "out");
+    // In an archive too, and in the standalone mode.
+    session.must(&Job::new(&dir, "ar").words("rc librust.a helper.o rust.o"));
+    session.must(&Job::new(&dir, tools::lto_prune()).words("main.o rust.o -o by-hand"));
+    session.check_eq(&linked_by(&session.path("by-hand")), &"lld", "the linker");
+    check_pruned(&mut session, "by-hand");
+    // Only an earlier one is there.
+    let shim = session.path("shims/ld.lto-prune");
+    let outcome = session.run(&Job::new(&dir, shim).words("-e main main.o rust.o -o none").env("PATH", path));
+    let says = "lto-prune: warning: none: rust.o was compiled by LLVM";
+    session.check(outcome.stderr.contains(says), &outcome.stderr);
+    session.check(outcome.stderr.contains("the newest lld found is 19"), &outcome.stderr);
+}
+
+#[test]
+fn link_time_optimisation_of_gcc_by_hand() {
+    let mut session = prepare("gcc-lto");
+    let dir = session.dir().to_owned();
+    session.must(&Job::new(&dir, "gcc").words("-flto -O1 -fPIC -c main.c helper.c"));
+    let job =
+        |words: &str| Job::new(&dir, tools::lto_prune()).env("CC", "gcc").words("-flto -O1").words(words);
+    session.must(&job("main.o helper.o -o out"));
+    session.must(&Job::new(&dir, session.path("out")));
+    session.must(&job("-shared main.o helper.o -o lib.so"));
+    session
+        .check(Facts::read(&session.path("lib.so")).unwrap().defined.contains("helper"), "an empty library");
+    // Without gcc there is no plugin.
+    let shim = session.path("shims/ld.lto-prune");
+    let outcome = session.run(&Job::new(&dir, shim).words("-shared main.o helper.o -o lib.so"));
+    let says = "lib.so: main.o has code of gcc's link-time optimisation, which lld does not compile";
+    session.check(outcome.stderr.contains(says), &outcome.stderr);
+}
