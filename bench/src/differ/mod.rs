@@ -5,6 +5,7 @@
 //! kept with a script that repeats it.
 
 mod case;
+mod drivers;
 mod facts;
 mod feature;
 mod options;
@@ -315,7 +316,18 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     });
     let total = total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let title = "Small links of every kind, plain and pruned";
-    let body = total.body(&features, &tools, first, last);
+    let mut body = total.body(&features, &tools, first, last);
+    let mut left = Vec::new();
+    if options.only.is_empty() && options.linkers.is_empty() {
+        let (table, unexplained) = drivers::compare(&tools.pruner, &base.join("drivers"))?;
+        body.push_str(&format!(
+            "\nCompilers that choose their linker, with it and with the shim of its name:\n\n{table}"
+        ));
+        left = unexplained;
+    }
+    for line in &left {
+        body.push_str(&format!("\n- `{line}`\n"));
+    }
     crate::table::publish(corpus, options, "differ", title, &body)?;
-    Ok(total.findings.is_empty() && total.broken.is_empty())
+    Ok(total.findings.is_empty() && total.broken.is_empty() && left.is_empty())
 }

@@ -19,6 +19,33 @@ pub(crate) struct Side {
     bytes: Vec<u8>,
 }
 
+impl Side {
+    /// Link by a `command`, which writes `output` in `folder`, and run that.
+    pub(super) fn of_command(command: &mut Command, folder: &Path, output: &str) -> Result<Side> {
+        let done = command.output().map_err(|e| format!("{:?}: {e}", command.get_program()))?;
+        let mut side = Side {
+            facts: vec![format!("link status: {}", done.status)],
+            linked: done.status.success(),
+            bytes: std::fs::read(folder.join(output)).unwrap_or_default(),
+        };
+        side.print("stdout", &done.stdout);
+        side.print("stderr", &done.stderr);
+        side.facts.extend(facts::of_output(&folder.join(output)));
+        if side.linked {
+            let done =
+                Command::new("timeout").args(["-s", "KILL", "10"]).arg(folder.join(output)).output()?;
+            side.facts.push(format!("run: {}", done.status));
+            side.print("run prints", &done.stdout);
+        }
+        Ok(side)
+    }
+
+    fn print(&mut self, stream: &str, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        self.facts.extend(text.lines().map(|line| without_temporaries(&format!("{stream}: {line}"))));
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct LinkPair {
     pub(crate) plain: Side,
