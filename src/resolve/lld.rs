@@ -120,6 +120,7 @@ pub(super) fn extract(link_symbols: &LinkSymbols<'_>) -> Extraction {
     {
         lld.demand_if_lazy(symbol);
     }
+    let mut weak_wraps = Vec::new();
     for name in &link_symbols.config.wrap {
         // `addWrappedSymbols`, once all files are read: `__wrap_foo` is referred to if anything mentions foo, and
         // foo if anything mentions `__real_foo`, each as weakly as foo so far.
@@ -132,6 +133,7 @@ pub(super) fn extract(link_symbols: &LinkSymbols<'_>) -> Extraction {
         };
         let real = find(format!("__real_{name}"));
         if is_weak {
+            weak_wraps.extend(link_symbols.table.find(format!("__wrap_{name}").as_bytes()));
             continue;
         }
         if let Some(wrapped) = link_symbols.table.find(format!("__wrap_{name}").as_bytes()) {
@@ -148,7 +150,15 @@ pub(super) fn extract(link_symbols: &LinkSymbols<'_>) -> Extraction {
     }
     let looked_for = lld.looked_for();
     let taken = vec![true; link_symbols.inputs.dsos.len()];
-    Extraction { loaded: lld.loaded, taken, mentions, looked_for, limits, ..Extraction::default() }
+    Extraction {
+        loaded: lld.loaded,
+        taken,
+        mentions,
+        looked_for,
+        limits,
+        weak_wraps,
+        ..Extraction::default()
+    }
 }
 
 /// The names that members define which are loaded only on demand, and those that `--wrap` asks about.

@@ -60,7 +60,8 @@ struct NameFacts {
 
 /// Decide for every name which definition prevails, and what else is known of it.
 pub(super) fn decide<'a>(link_symbols: &LinkSymbols<'a>, extraction: Extraction) -> Resolution<'a> {
-    let Extraction { loaded, taken, mentions, referenced: overtaken, looked_for, limits } = extraction;
+    let Extraction { loaded, taken, mentions, referenced: overtaken, looked_for, weak_wraps, limits } =
+        extraction;
     let taken = &taken[..];
     let mut resolution = Resolution { dso_mentions: mentions, ..Resolution::default() };
     resolution.limits.extend(limits.into_iter().map(|l| (None, l)));
@@ -100,6 +101,14 @@ pub(super) fn decide<'a>(link_symbols: &LinkSymbols<'a>, extraction: Extraction)
         let detail =
             format!("several strong definitions of symbol {}", lossy(link_symbols.table.names[id.index()]));
         resolution.limits.push((Some(loaded[position]), link_limit(Limit::LinkError, detail)));
+    }
+    for wrapped in weak_wraps {
+        let mut named = loaded.iter().flat_map(|module| link_symbols.globals(*module));
+        let is_strong =
+            named.any(|(id, global)| id == wrapped && global.entry == Entry::Undefined && !global.weak);
+        let facts = &mut seen[wrapped.index()];
+        (facts.strong_reference, facts.strong_native_reference) = (is_strong, is_strong);
+        facts.weak_reference = true;
     }
     see_dsos(link_symbols, taken, &mut seen);
     let late = bitcode::LateExtraction::new(link_symbols, &loaded);

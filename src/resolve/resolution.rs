@@ -70,6 +70,8 @@ pub(super) struct Extraction {
     pub(super) referenced: Vec<DsoId>,
     /// Members that stay out and define what the linker looks for by name, without loading it.
     pub(super) looked_for: Vec<ModuleId>,
+    /// The symbols `__wrap_foo` to which references to a weak `foo` are weak too: lld gives them the binding of the symbol, not of the reference.
+    pub(super) weak_wraps: Vec<SymbolId>,
     /// What can't be said of it.
     pub(super) limits: Vec<LimitRecord>,
 }

@@ -337,5 +337,8 @@ cases! {
     wrap_archive
     wrap_for_library
     wrap_for_versioned
+    wrap_weak_and_strong
     wrap_weak_definition
+    wrap_weak_member
+    wrap_weak_undefined
 }
