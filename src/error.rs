@@ -8,6 +8,8 @@ use rayon::iter::ParallelIterator;
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::terminal::printable;
+
 /// The passes, by the names that they have in messages, timings and docs/ARCHITECTURE.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
@@ -119,9 +121,9 @@ pub(crate) fn all_or_first_error<T: Send>(
     results.collect::<Vec<_>>().into_iter().collect()
 }
 
-/// A name of a file or a symbol in a message: what is no UTF-8 in it is replaced.
+/// A name of a section or a symbol in a message or a report: what is no UTF-8 in it is replaced, and control characters are escaped.
 pub(crate) fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    printable(&String::from_utf8_lossy(bytes)).into_owned()
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 // The pages are for those who read the code, too.
 #![allow(rustdoc::private_intra_doc_links)]
 
+#[macro_use]
+pub mod terminal;
 pub mod args;
 pub mod config;
 pub mod modes;

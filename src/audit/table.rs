@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::demangle::brief;
+use crate::terminal::{json, lines, printable};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell {
@@ -30,7 +31,7 @@ impl Cell {
     /// The form of the value for a person.
     fn shown(&self) -> String {
         match self {
-            Cell::Text(text) => text.clone(),
+            Cell::Text(text) => printable(text).into_owned(),
             Cell::Number(n) => count(*n),
             Cell::Delta(0) => "0".to_owned(),
             Cell::Delta(n) => format!("{}{}", if *n < 0 { '-' } else { '+' }, count(n.unsigned_abs())),
@@ -45,7 +46,7 @@ impl Cell {
             Cell::Number(n) => n.to_string(),
             Cell::Delta(n) => n.to_string(),
             Cell::Share(p) => format!("{p:.4}"),
-            Cell::Text(text) => text.clone(),
+            Cell::Text(text) => printable(text).into_owned(),
             Cell::Nothing => String::new(),
         }
     }
@@ -188,9 +189,9 @@ impl Answer {
 
     fn plain(&self, screen: Screen) -> String {
         let mut blocks: Vec<String> = Vec::new();
-        blocks.extend((!self.lines.is_empty()).then(|| self.lines.join("\n") + "\n"));
+        blocks.extend((!self.lines.is_empty()).then(|| lines(&self.lines.join("\n")).into_owned() + "\n"));
         blocks.extend(self.tables.iter().filter(|t| !t.rows.is_empty()).map(|t| plain(t, screen)));
-        blocks.extend((!self.notes.is_empty()).then(|| self.notes.join("\n") + "\n"));
+        blocks.extend((!self.notes.is_empty()).then(|| lines(&self.notes.join("\n")).into_owned() + "\n"));
         blocks.join("\n")
     }
 
@@ -207,7 +208,7 @@ impl Answer {
             object.insert(table.name.to_owned(), table.rows.iter().map(row).collect());
         }
         let text = serde_json::to_string_pretty(&Value::Object(object)).unwrap_or_default();
-        text + "\n"
+        json(&text).into_owned() + "\n"
     }
 
     /// The first table: a file of values has one kind of row.
@@ -253,7 +254,7 @@ fn key(column: &str) -> String {
 /// Text that Markdown takes for itself.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in lines(text).chars() {
         match c {
             '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' => {
                 out.push('\\');
@@ -302,7 +303,7 @@ fn plain(table: &Table, screen: Screen) -> String {
         |text: &str| if screen.colours { format!("\x1b[1m{text}\x1b[0m\n") } else { format!("{text}\n") };
     let mut out = String::new();
     if !table.title.is_empty() {
-        out += &bold(&table.title);
+        out += &bold(&printable(&table.title));
     }
     out += &bold(&line(&head));
     for row in &rows {

@@ -25,6 +25,7 @@ use std::process::ExitCode;
 
 use crate::args::Environment;
 use crate::error::Result;
+use crate::terminal;
 use outcome::Stop;
 
 /// Do what the words ask for.
@@ -44,7 +45,7 @@ pub fn main(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     drop(search);
     Ok(match ended {
         Ok(found) => {
-            let _ = std::io::stdout().write_all(found.as_bytes());
+            let _ = std::io::stdout().write_all(terminal::lines(&found).as_bytes());
             ExitCode::from(status::FOUND)
         }
         Err(Stop::Said(status, text)) => {

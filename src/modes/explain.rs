@@ -14,7 +14,7 @@ use object::LittleEndian;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
-use crate::error::{Error, Result, Stage};
+use crate::error::{Error, Result, Stage, lossy};
 use crate::inputs::mapped::MappedFile;
 
 const LE: LittleEndian = LittleEndian;
@@ -62,7 +62,7 @@ pub(super) fn explain(words: &[OsString]) -> Result<String> {
     };
     let table = table(&bytes)?;
     match table.iter().find(|(start, size, _)| at.checked_sub(*start).is_some_and(|d| d < *size)) {
-        Some((start, _, name)) => Ok(format!("{start:#x}: stub of {}\n", String::from_utf8_lossy(name))),
+        Some((start, _, name)) => Ok(format!("{start:#x}: stub of {}\n", lossy(name))),
         None => Err(error(format!("{at:#x} is in none of the {} stubs", table.len()))),
     }
 }

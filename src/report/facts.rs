@@ -13,6 +13,7 @@ use crate::plan::Plan;
 use crate::propagate::Liveness;
 use crate::propagate::values::ValueFlow;
 use crate::resolve::Resolution;
+use crate::terminal::printable;
 
 /// What the report is made of.
 #[derive(Clone, Copy)]
@@ -44,7 +45,7 @@ pub fn describe(facts: Facts<'_>, atom: AtomId) -> String {
     };
     let section = lossy(summary.name(summary.atoms[local.index()].name));
     match summary.symbols.iter().enumerate().find_map(named) {
-        Some(symbol) => format!("{symbol} ({module}:({section}))"),
-        None => format!("{module}:({section})"),
+        Some(symbol) => format!("{symbol} ({}:({section}))", printable(&module)),
+        None => format!("{}:({section})", printable(&module)),
     }
 }

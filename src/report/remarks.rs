@@ -13,6 +13,7 @@ use std::fmt::Write;
 use super::calls::CallSiteReport;
 use super::schema::Report;
 use crate::config::OptRemarks;
+use crate::terminal;
 
 pub fn remarks(report: &Report) -> String {
     let mut out = removed_functions(report);
@@ -102,11 +103,11 @@ fn scalar(text: &str) -> Cow<'_, str> {
     if plain_start && !text.ends_with([' ', '\t']) && text.chars().all(safe) && !is_keyword(text) {
         return Cow::Borrowed(text);
     }
-    if text.chars().all(|c| c == '\t' || !c.is_control()) {
+    if text.chars().all(|c| c == '\t' || !terminal::is_control(c)) {
         return Cow::Owned(format!("'{}'", text.replace('\'', "''")));
     }
     // JSON strings are YAML double-quoted scalars.
-    Cow::Owned(serde_json::to_string(text).unwrap_or_default())
+    Cow::Owned(terminal::json(&serde_json::to_string(text).unwrap_or_default()).into_owned())
 }
 
 /// Words that YAML would read as something else than a string.

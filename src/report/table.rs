@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::accounting::CategoryTotal;
 use super::schema::Report;
 use crate::config::PruneOptions;
+use crate::terminal::printable;
 
 /// The text of `--prune-stats`: the output with its state, and the table if the link was analysed.
 pub fn stats(report: &Report, prune: &PruneOptions) -> String {
@@ -51,9 +52,9 @@ fn table(report: &Report, prune: &PruneOptions) -> String {
         out +=
             &format!("limit {} ({}): {} place(s){bytes}, first: ", limit.limit, limit.severity, limit.count);
         if let Some(module) = &limit.module {
-            out += &format!("{module}: ");
+            out += &format!("{}: ", printable(module));
         }
-        out += &format!("{}; lifted by {}\n", limit.detail, limit.lifted_by);
+        out += &format!("{}; lifted by {}\n", printable(&limit.detail), limit.lifted_by);
     }
     out
 }

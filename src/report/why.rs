@@ -11,6 +11,7 @@ use crate::error::lossy;
 use crate::ids::{AtomId, Id};
 use crate::inputs::glob::Glob;
 use crate::propagate::Witness;
+use crate::terminal::printable;
 
 /// The explanations, one block a symbol, in load order.
 pub fn why(facts: Facts<'_>, patterns: &[String]) -> String {
@@ -39,6 +40,7 @@ pub fn why(facts: Facts<'_>, patterns: &[String]) -> String {
 
 fn explain(facts: Facts<'_>, name: &str, position: usize, atom: AtomId, out: &mut String) {
     let module = facts.inputs.module_name(facts.resolution.loaded[position]);
+    let module = printable(&module);
     if facts.index.discarded[atom.index()] {
         *out += &format!("{name} in {module}: discarded, another module's COMDAT group stands for it\n");
         return;

@@ -21,6 +21,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::error::{Error, Result, Stage};
+use crate::terminal;
 
 /// Do what the words ask for.
 ///
@@ -36,7 +37,7 @@ pub fn run(words: &[OsString]) -> Result<ExitCode> {
     match &request.report {
         None => eprint!("{}", report::text(&reports)),
         Some(path) => {
-            let text = format!("{:#}\n", report::json(&reports));
+            let text = terminal::json(&format!("{:#}\n", report::json(&reports))).into_owned();
             std::fs::write(path, text).map_err(|e| Error::io(Stage::Report, path, "write the report", e))?;
         }
     }

@@ -13,6 +13,7 @@ use summaries::{
 use super::names;
 use super::options::SplitOptions;
 use super::pieces::{Pieces, has_hub, may_be_divided};
+use crate::terminal::printable;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SplitOutcome {
@@ -258,7 +259,8 @@ pub(super) fn text(files: &[SplitFileReport]) -> String {
     let mut out = String::new();
     for file in files {
         let divided = file.objects.iter().filter(|o| o.was_divided()).count();
-        out.push_str(&format!("{}: {divided} of {} objects divided\n", file.name, file.objects.len()));
+        let name = printable(&file.name);
+        out.push_str(&format!("{name}: {divided} of {} objects divided\n", file.objects.len()));
         SectionContent::ALL.iter().for_each(|kind| SplitTotals::of([file], *kind).line(*kind, &mut out));
         let mut troubles: BTreeMap<String, (usize, &str)> = BTreeMap::new();
         for object in &file.objects {
@@ -268,7 +270,7 @@ pub(super) fn text(files: &[SplitFileReport]) -> String {
         }
         for (why, (count, name)) in troubles {
             let others = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
-            out.push_str(&format!("  {name}{others}: {why}\n"));
+            out.push_str(&format!("  {}{others}: {}\n", printable(name), printable(&why)));
         }
     }
     if files.len() > 1 {

@@ -35,6 +35,7 @@ mod extraction;
 mod folding;
 mod gate;
 mod hostile;
+mod hostile_names;
 mod matrix;
 mod linker_gc;
 mod messages;

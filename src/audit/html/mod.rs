@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result, Stage};
 use crate::report::graph::HOLDS;
+use crate::terminal;
 
 use self::imports::Imports;
 use super::attribute::{GroupBy, ItemNames, items, symbol};
@@ -326,7 +327,7 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>) -> Result<String>
         strings: maker.strings.list,
     };
     let failed = |e| Error::new(Stage::Report, format!("cannot write the page: {e}"));
-    Ok(filled(&serde_json::to_string(&page).map_err(failed)?))
+    Ok(filled(&terminal::json(&serde_json::to_string(&page).map_err(failed)?)))
 }
 
 /// The page with its data, in which no name ends the script that it is in.
