@@ -320,3 +320,51 @@ fn copies_that_outgrow_the_limit_of_files() {
         session.check_eq(&outcome.stderr, &String::new(), "what a link without the limit says");
     }
 }
+
+/// One bit of a section header is wrong, in live and in dead code and in data: a link that the linker refuses is refused with us.
+#[test]
+fn damaged_section_headers() {
+    let mut session = Session::new("hostile/headers");
+    let dir = session.dir().to_owned();
+    session.write(
+        "a.c",
+        "int data[4] = { 1 }; int *table[] = { data, data + 1 };\n\
+        int live(int x) { return *table[x & 1] + x; }\nint dead(int x) { return live(x) + 1; }\n\
+        void _start(void) { live(2); __asm__ volatile (\"mov $60, %eax; xor %edi, %edi; syscall\"); }\n",
+    );
+    session.must(&Job::new(&dir, "gcc").words(
+        "-O1 -fno-pic -fno-inline -fno-asynchronous-unwind-tables -ffunction-sections -fdata-sections -c a.c",
+    ));
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    let good = std::fs::read(session.path("a.o")).unwrap();
+    let headers = u64::from_le_bytes(good[0x28..0x30].try_into().unwrap()) as usize;
+    let count = usize::from(u16::from_le_bytes(good[0x3c..0x3e].try_into().unwrap()));
+    // The offsets in a header of: type, flags, size, sh_link, sh_info.
+    let bits = [(4, 1), (9, 8), (32, 8), (40, 1), (40, 8), (44, 1), (44, 8)];
+    for linker in [Linker::Lld, Linker::Bfd, Linker::Gold] {
+        let (mut refused, mut differing) = (0, Vec::new());
+        for (section, (field, bit)) in (1..count).flat_map(|section| bits.map(|bit| (section, bit))) {
+            let mut bytes = good.clone();
+            bytes[headers + 64 * section + field] ^= bit;
+            session.write("damaged.o", &bytes);
+            let run = |session: &mut Session, program| {
+                let job = Job::new(&dir, program).words("damaged.o -o out");
+                session.run(&job.env("LTO_PRUNE_LINKER", linker.path()))
+            };
+            let plain = run(&mut session, linker.path());
+            if plain.ok() {
+                continue;
+            }
+            refused += 1;
+            let ours = run(&mut session, dir.join("shims/ld"));
+            if ours != plain {
+                differing.push(format!(
+                    "section {section}, byte {field} ^ {bit}: {}{}",
+                    plain.stderr, ours.stderr
+                ));
+            }
+        }
+        session.check(differing.is_empty(), &format!("{}:\n{}", linker.name(), differing.join("\n")));
+        session.check(refused > 8, &format!("{} refuses {refused} objects", linker.name()));
+    }
+}

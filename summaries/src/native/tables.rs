@@ -145,6 +145,9 @@ impl<'a> Tables<'a> {
             if section.flags & elf::SHF_COMPRESSED.0 != 0 && section.ty != elf::SHT_PROGBITS.0 {
                 return refused(format!("compressed, and of type {}", section.ty));
             }
+            if section.flags & elf::SHF_COMPRESSED.0 != 0 && !is_compressed(bytes, section) {
+                return refused("compressed, without the header of compressed data".to_owned());
+            }
             if section.ty == elf::SHT_NULL.0 && section.size != 0 {
                 return refused(format!("no type, and {} bytes", section.size));
             }
@@ -155,6 +158,7 @@ impl<'a> Tables<'a> {
                 return refused(format!("linked to section {} of {}", section.link, sections.len()));
             }
         }
+        check_relocated(&sections)?;
         // gABI, "Section Header": but for what does not fit into the file's header, the first entry is zero. wild asks that of its alignment.
         if sections.first().is_some_and(|first| first.align != 0) {
             return Err(malformed("section [0]: an alignment"));
@@ -339,10 +343,48 @@ fn string_section<'a>(bytes: &'a [u8], sections: &[Section], index: u32) -> Resu
     let data = section.and_then(|s| section_bytes(bytes, s));
     let data =
         data.ok_or_else(|| malformed(format!("section [{index}] is no string table that is in the file")))?;
+    if data.last().is_some_and(|last| *last != 0) {
+        return Err(malformed(format!("section [{index}]: a string table that does not end with a NUL")));
+    }
     if u32::try_from(data.len()).is_err() {
         return Err(malformed(format!("section [{index}]: a string table of more than 4 GiB")));
     }
     Ok(data)
+}
+
+/// Whether the section begins as a compressed one does (gABI, "Section Compression"). One that is loaded is never compressed.
+fn is_compressed(bytes: &[u8], section: &Section) -> bool {
+    const TYPES: [elf::CompressionType; 2] = [elf::ELFCOMPRESS_ZLIB, elf::ELFCOMPRESS_ZSTD];
+    let header = section_bytes(bytes, section)
+        .and_then(|data| pod::from_bytes::<elf::CompressionHeader64<LE>>(data).ok());
+    !section.is_alloc() && header.is_some_and(|(header, _)| TYPES.contains(&header.ch_type.get(LE)))
+}
+
+/// Each section of relocations is of another section with contents. A relocation of a table would be lost in the pruned object, while linkers
+/// refuse it.
+fn check_relocated(sections: &[Section]) -> Result<()> {
+    const TABLES: [u32; 7] = [
+        elf::SHT_NULL.0,
+        elf::SHT_SYMTAB.0,
+        elf::SHT_STRTAB.0,
+        elf::SHT_RELA.0,
+        elf::SHT_REL.0,
+        elf::SHT_GROUP.0,
+        elf::SHT_SYMTAB_SHNDX.0,
+    ];
+    let mut has_relocations = vec![false; sections.len()];
+    for (i, section) in sections.iter().enumerate() {
+        if ![elf::SHT_RELA.0, elf::SHT_REL.0].contains(&section.ty) || section.size == 0 {
+            continue;
+        }
+        let of = section.info as usize;
+        let is_of_contents = sections.get(of).is_some_and(|target| !TABLES.contains(&target.ty));
+        match has_relocations.get_mut(of).filter(|has| is_of_contents && !**has) {
+            Some(has) => *has = true,
+            None => return Err(malformed(format!("section [{i}]: relocations of section {of}"))),
+        }
+    }
+    Ok(())
 }
 
 fn read_symtab<'a>(bytes: &'a [u8], sections: &[Section]) -> Result<Option<Symtab<'a>>> {

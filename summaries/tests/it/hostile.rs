@@ -76,6 +76,35 @@ fn damage(bytes: &[u8]) {
     }
 }
 
+/// Section headers that linkers refuse: relocations of a table, of nothing and of one section twice, and compressed sections that are none.
+#[test]
+fn headers_that_linkers_refuse() {
+    let bytes = cplusplus();
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let headers = u64::from_le_bytes(bytes[0x28..0x30].try_into().unwrap()) as usize;
+    let count = usize::from(u16::from_le_bytes(bytes[0x3c..0x3e].try_into().unwrap()));
+    let header = |i: usize| headers + 64 * i;
+    let (of_type, flags, info) = (|i| word(header(i) + 4), 8, 44);
+    let is_stopped = |at: usize, value: u32| {
+        let mut damaged = bytes.clone();
+        damaged[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        check(&damaged).limits.iter().any(|record| record.limit == Limit::MalformedObject)
+    };
+    let relocations: Vec<usize> = (0..count).filter(|i| of_type(*i) == 4).collect();
+    assert!(relocations.len() > 2);
+    for i in &relocations {
+        for table in (0..count).filter(|table| [0, 2, 3, 4, 17].contains(&of_type(*table))) {
+            assert!(is_stopped(header(*i) + info, table as u32), "relocations {i} of {table}");
+        }
+        let other = relocations.iter().find(|other| other != &i).unwrap();
+        assert!(is_stopped(header(*i) + info, word(header(*other) + info)), "{i} and {other} of one section");
+    }
+    for i in (1..count).filter(|i| of_type(*i) == 1) {
+        let at = header(i) + flags;
+        assert!(is_stopped(at, word(at) | 1 << 11), "section {i} is compressed");
+    }
+}
+
 /// Many headers that claim the same bytes, and many names in one endless string.
 #[test]
 fn tables_that_overlap_take_no_quadratic_time() {
