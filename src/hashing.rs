@@ -1,7 +1,7 @@
 //! Hashes of contents (blake3): what inputs, entries of the cache and files made ahead of a link are known by.
 //!
 //! A file of ours that a link believes ends with the hash of what is before it, so that one that a crash, a full disk or a copy damaged is seen and not
-//! used. This is no protection from who means harm: whoever can write our files can write objects.
+//! used. Against planted files stands [`crate::made_ahead::open`].
 
 use std::ops::Range;
 

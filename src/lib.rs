@@ -184,6 +184,10 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let cache = Cache::of_link(config);
     let summarise = || summarize::of_link(config, &inputs, &resolution, cache.as_ref());
     let mut modules = ManuallyDrop::new(timer.stage(Stage::Summarise, summarise));
+    let of_interfaces = inputs.files.iter().filter_map(|file| file.refused.clone());
+    let refused = of_interfaces.chain(modules.iter().filter_map(|module| module.refused.clone()));
+    let refused: Vec<String> = refused.chain(cache.as_ref().and_then(Cache::refusal)).collect();
+    made_ahead::report_refusals(config, Stage::Summarise, &refused)?;
     let (index, live, followed) =
         index_modules(config, &inputs, &resolution, &mut modules, cache.as_ref(), timer);
     let mut index = ManuallyDrop::new(index);

@@ -2,10 +2,28 @@
 //!
 //! A file that stays the same is not written again, so that a build system that compares times runs nothing again for it. Only regular files are read: a
 //! pipe in the place of one would never end.
+//!
+//! A hash binds such a file to the bytes of its input, and anybody can compute a hash. So [`open`] also asks who can have written the file.
 
-use std::os::unix::fs::MetadataExt;
+use std::fs::Metadata;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::{fs, io};
+
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
+
+use crate::config::Config;
+use crate::error::{Error, Result, Stage};
+use crate::inputs::mapped::MappedFile;
+use crate::messages;
+
+/// The user and group that stand for every one that a user namespace does not map.
+const UNMAPPED: u32 = 65534;
+/// The bits of `st_mode` for a folder in which only owners remove files, and for writing by the group and by others.
+const STICKY: u32 = 0o1000;
+const GROUP_WRITES: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
 
 /// Write `bytes` to `path`, in a folder that is made if it isn't there, unless that is what it has.
 ///
@@ -22,8 +40,107 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Whether there is a regular file.
-pub fn is_there(path: &Path) -> bool {
+fn is_there(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file())
+}
+
+/// Open a file that was made ahead, for the file `input` or for any.
+///
+/// # Errors
+/// There is no regular file; one that is not trusted ([`is_trusted`]) is an error of the kind `PermissionDenied`, which names the file.
+pub fn open(path: &Path, input: Option<&Path>) -> io::Result<MappedFile> {
+    // A pipe would wait for its writer.
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let file = fs::File::options().read(true).custom_flags(flags).open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        let message = format!("{}: not a regular file", path.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    is_trusted(path, &meta, input)?;
+    MappedFile::of(file)
+}
+
+/// Whether only those can have written the file or folder at `path` who can write `input` as well, or are root or the effective user.
+///
+/// The owners of the file, of a symbolic link to it and of its folder are such users, and nobody else may write to the file or the folder.
+/// A group may write to it that may also write `input`. In a sticky folder the owners of files alone count, and the file has no second name.
+///
+/// # Errors
+/// It is not trusted: an error of the kind `PermissionDenied` that names the file, the fact and an action.
+pub fn is_trusted(path: &Path, of_path: &Metadata, input: Option<&Path>) -> io::Result<()> {
+    let of_input = input.and_then(|input| input.metadata().ok());
+    let own = geteuid().as_raw();
+    let is_owner = |uid: u32| {
+        uid == own || uid == 0 || uid != UNMAPPED && of_input.as_ref().is_some_and(|meta| meta.uid() == uid)
+    };
+    let may_write_input = |gid: u32| {
+        let writes = |meta: &Metadata| meta.mode() & GROUP_WRITES != 0 && meta.gid() == gid;
+        gid != UNMAPPED && of_input.as_ref().is_some_and(writes)
+    };
+    let others_write = |meta: &Metadata| {
+        meta.mode() & OTHERS_WRITE != 0 || meta.mode() & GROUP_WRITES != 0 && !may_write_input(meta.gid())
+    };
+    let refuse = |what: &Path, fact: String| {
+        let of = if what == path { String::new() } else { format!(" ({})", what.display()) };
+        let message = format!("{}: not used, since {fact}{of}", path.display());
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
+    };
+    let owned = |what: &Path, meta: &Metadata, kind: &str| {
+        if is_owner(meta.uid()) {
+            return Ok(());
+        }
+        refuse(what, format!("user {} owns {kind}; remove it, or make it your own", meta.uid()))
+    };
+    owned(path, of_path, "it")?;
+    owned(path, &path.symlink_metadata()?, "the link to it")?;
+    if others_write(of_path) {
+        return refuse(path, "others may write to it; run chmod go-w on it".to_owned());
+    }
+    // Who exchanges a folder puts one there that is his own.
+    if of_path.is_dir() {
+        return Ok(());
+    }
+    let target = path.canonicalize()?;
+    for folder in [path.parent(), target.parent()].into_iter().flatten() {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let meta = folder.metadata()?;
+        owned(folder, &meta, "its folder")?;
+        if !others_write(&meta) {
+            continue;
+        }
+        if meta.mode() & STICKY == 0 {
+            return refuse(folder, "others may write to its folder; run chmod go-w on that".to_owned());
+        }
+        if of_path.nlink() > 1 {
+            return refuse(path, "it has a second name, and others may write to its folder".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// What [`is_trusted`] says of a file, where that is why it can't be read.
+pub fn refusal(error: &io::Error) -> Option<String> {
+    (error.kind() == io::ErrorKind::PermissionDenied).then(|| error.to_string())
+}
+
+/// Say once that files are not trusted.
+///
+/// # Errors
+/// Under `--prune-strict`, there is one.
+pub fn report_refusals(config: &Config, stage: Stage, refusals: &[String]) -> Result<()> {
+    let Some(first) = refusals.first() else { return Ok(()) };
+    let more = match refusals.len() - 1 {
+        0 => String::new(),
+        1 => " (and 1 more file)".to_owned(),
+        count => format!(" (and {count} more files)"),
+    };
+    let error = Error::new(stage, format!("{first}{more}"));
+    if config.prune.strict {
+        return Err(error);
+    }
+    messages::warning(config, error);
+    Ok(())
 }
 
 /// Whether two paths are one regular file.

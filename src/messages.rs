@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::config::Config;
 use crate::error::{Error, Stage};
+use crate::terminal::{lines, printable};
 
 /// A file that was asked for could not be written. One process links once.
 static IS_FILE_MISSING: AtomicBool = AtomicBool::new(false);
@@ -36,20 +37,23 @@ pub fn not_written(config: &Config, error: &Error) {
 }
 
 fn line(config: &Config, kind: &str, text: impl Display) -> String {
-    format!("lto-prune: {kind}: {}: {text}\n", config.output.display())
+    let text = format!("lto-prune: {kind}: {}: {text}", config.output.display());
+    printable(&text).into_owned() + "\n"
 }
 
 /// Text that names the output itself, on standard error and in the log.
 pub fn to_stderr(config: &Config, text: &str) {
     // A closed pipe is the reader's business, here and below.
+    let text = lines(text);
     let _ = std::io::stderr().write_all(text.as_bytes());
-    to_log(config, text);
+    to_log(config, &text);
 }
 
 /// Text that names the output itself, on standard output and in the log.
 pub fn to_stdout(config: &Config, text: &str) {
+    let text = lines(text);
     let _ = std::io::stdout().write_all(text.as_bytes());
-    to_log(config, text);
+    to_log(config, &text);
 }
 
 /// Text that names the output itself, in the log alone.

@@ -10,14 +10,15 @@ use rustc_hash::FxHashSet;
 use summaries::{Limit, LimitRecord, ModuleKind, ModuleSummary};
 
 use crate::config::{Config, Dialect};
-use crate::emit;
 use crate::emit::tree::{EmissionInputs, EmissionSource, pruned_module};
+use crate::emit::{self, ahead};
 use crate::error::{Error, Result, Stage, all_or_first_error};
 use crate::gate::{self, ApplicablePlan, PlainOutput, Verdict};
-use crate::ids::{Id, ModuleId};
+use crate::ids::{FileId, Id, ModuleId};
 use crate::index::{Index, LinkInputs};
 use crate::inputs::{self, Inputs};
 use crate::link::{self, bound, workspace::Workspace};
+use crate::made_ahead;
 use crate::messages;
 use crate::plan::ModulePlan;
 use crate::propagate::Liveness;
@@ -166,11 +167,14 @@ fn not_emitted_ahead(sources: EmissionInputs<'_>) -> Result<()> {
     let has_interface =
         |at: usize| inputs.files[inputs.modules[resolution.loaded[at]].file].interface.is_some();
     let is_missing = |at: &usize| {
-        let is_emitted =
-            plan.modules[*at].is_untouched() || matches!(emission_sources[*at], EmissionSource::Pruned(_));
-        !is_emitted && has_interface(*at)
+        !plan.modules[*at].is_untouched() && !matches!(emission_sources[*at], EmissionSource::Pruned(_))
     };
-    let missing: Vec<usize> = (0..plan.modules.len()).filter(is_missing).collect();
+    let mut missing: Vec<usize> = (0..plan.modules.len()).filter(is_missing).collect();
+    let mut files: Vec<_> = missing.iter().map(|at| inputs.modules[resolution.loaded[*at]].file).collect();
+    files.dedup();
+    let refused = |file: &FileId| made_ahead::refusal(&ahead::open(dir, &inputs.files[*file].path).err()?);
+    made_ahead::report_refusals(config, Stage::Emit, &files.iter().filter_map(refused).collect::<Vec<_>>())?;
+    missing.retain(|at| has_interface(*at));
     let Some(first) = missing.first() else { return Ok(()) };
     let count = missing.len();
     let message = format!(

@@ -31,7 +31,9 @@ pub fn emit_command(words: &[OsString]) -> Result<()> {
     let EmitRequest { plan, input, output } = parse(words)?;
     let read = |path: &Path| fs::read(path).map_err(|e| Error::io(Stage::Emit, path, "read", e));
     let name = input.display().to_string();
-    let planned = file::decode(&read(&plan)?).map_err(|e| e.in_file(plan.display().to_string()))?;
+    let plan_bytes =
+        made_ahead::open(&plan, Some(&input)).map_err(|e| Error::new(Stage::Emit, e.to_string()))?;
+    let planned = file::decode(&plan_bytes).map_err(|e| e.in_file(plan.display().to_string()))?;
     let bytes = read(&input)?;
     if [&input, &plan].into_iter().any(|file| made_ahead::same_file(file, &output)) {
         let error = Error::new(Stage::Arguments, "the output is an input");

@@ -3,6 +3,9 @@
 //! Bytes behind the end of an object mean nothing to its readers, so that any tool shows what goes into the link. Safe because a key covers the
 //! module, its summary and its plan; and what has the right key is verified like what was emitted just now.
 
+use std::io;
+use std::path::Path;
+
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use summaries::{ModuleSummary, format};
@@ -11,7 +14,7 @@ use crate::config::Config;
 use crate::hashing::{hash, with_checksum, without_checksum};
 use crate::ids::ModuleId;
 use crate::inputs::{Inputs, archive, interface, mapped::MappedFile};
-use crate::made_ahead::is_there;
+use crate::made_ahead;
 use crate::plan::{ModulePlan, Plan, file as plan_file};
 use crate::resolve::Resolution;
 use crate::summarize::cache::CacheKey;
@@ -53,9 +56,7 @@ impl EmittedAhead {
         files.sort_unstable();
         files.dedup();
         let of_file = |file| {
-            let path = interface::path_of(dir, &inputs.files[file].path, "");
-            let opened = is_there(&path).then(|| MappedFile::open(&path));
-            let Some(Ok(bytes)) = opened else { return Vec::new() };
+            let Ok(bytes) = open(dir, &inputs.files[file].path) else { return Vec::new() };
             let members = archive::parse(&bytes).map(|archive| archive.members);
             let Ok(members) = members else { return split_key(&bytes).map(owned).into_iter().collect() };
             let objects = members.iter().filter_map(|member| split_key(bytes.get(member.data.clone())?));
@@ -76,6 +77,14 @@ impl EmittedAhead {
         let summary = format::encode(summary, hash(inputs.module_bytes(module)));
         self.objects.get(&plan_file::key(&summary, plan)).cloned()
     }
+}
+
+/// Open what was emitted into `dir` for `input`.
+///
+/// # Errors
+/// It can't be read, or is not trusted.
+pub fn open(dir: &Path, input: &Path) -> io::Result<MappedFile> {
+    made_ahead::open(&interface::path_of(dir, input, ""), Some(input))
 }
 
 fn owned((key, object): (CacheKey, &[u8])) -> (CacheKey, Vec<u8>) {

@@ -37,12 +37,14 @@ pub struct InputFile {
     pub bytes: MappedFile,
     /// What was made of it ahead of the link, where the link was told to look for that.
     pub interface: Option<Interface>,
+    /// Why its interface is not trusted.
+    pub refused: Option<String>,
 }
 
 impl InputFile {
     /// A file with these bytes, of which nothing was made ahead.
     pub fn new(path: PathBuf, kind: FileKind, bytes: MappedFile) -> Self {
-        InputFile { path, kind, bytes, interface: None }
+        InputFile { path, kind, bytes, interface: None, refused: None }
     }
 }
 

@@ -17,7 +17,7 @@ use summaries::format;
 
 use super::mapped::MappedFile;
 use crate::hashing::{with_checksum, without_checksum};
-use crate::made_ahead::is_there;
+use crate::made_ahead;
 
 const MAGIC: [u8; 8] = *b"LTOIF\r\n\x1a";
 /// What the name of an interface has behind that of the input.
@@ -55,19 +55,16 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Read one, and with `stands_in` make the image of the file that it stands for.
+    /// Read the one of `input`, and with `stands_in` make the image of the file that it stands for.
     ///
     /// # Errors
-    /// The file can't be read, is none of this version or is damaged.
-    pub(super) fn open(path: &Path, stands_in: bool) -> io::Result<(Self, Option<MappedFile>)> {
+    /// The file can't be read, is not trusted, is none of this version or is damaged.
+    pub(super) fn open(path: &Path, input: &Path, stands_in: bool) -> io::Result<(Self, Option<MappedFile>)> {
         let bad = |message: String| {
             io::Error::new(io::ErrorKind::InvalidData, format!("{}: {message}", path.display()))
         };
         let damaged = || bad("the interface is damaged".to_owned());
-        if !is_there(path) {
-            return Err(bad("not a regular file".to_owned()));
-        }
-        let bytes = MappedFile::open(path)?;
+        let bytes = made_ahead::open(path, Some(input))?;
         let (contents, mut at) =
             format::decode_file::<InterfaceContents>(MAGIC, &bytes).map_err(|e| bad(e.to_string()))?;
         // Beside the file itself only summaries are read, and each has a checksum of its own.

@@ -57,7 +57,14 @@ impl Deref for MappedFile {
 impl MappedFile {
     /// Map a large regular file; read anything else to its end.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = File::open(path)?;
+        Self::of(File::open(path)?)
+    }
+
+    /// [`MappedFile::open`] for a file that is open.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn of(mut file: File) -> io::Result<Self> {
         let meta = file.metadata()?;
         if meta.is_dir() {
             return Err(io::Error::from(io::ErrorKind::IsADirectory));

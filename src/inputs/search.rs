@@ -17,6 +17,7 @@ use super::interface::{self, Interface};
 use super::mapped::MappedFile;
 use super::recognise::{is_foreign_elf, recognise};
 use crate::config::{Config, Dialect};
+use crate::made_ahead;
 
 /// The search path of a link.
 #[derive(Debug)]
@@ -215,10 +216,16 @@ fn stand_in(config: &Config, path: &Path) -> Option<PathBuf> {
 /// interface is not read itself.
 pub(super) fn open(config: &Config, path: &Path) -> io::Result<InputFile> {
     if let Some(found) = stand_in(config, path)
-        && let (interface, Some(bytes)) = Interface::open(&found, true)?
+        && let (interface, Some(bytes)) = Interface::open(&found, path, true)?
     {
         let kind = recognise(&bytes);
-        return Ok(InputFile { path: path.to_owned(), kind, bytes, interface: Some(interface) });
+        return Ok(InputFile {
+            path: path.to_owned(),
+            kind,
+            bytes,
+            interface: Some(interface),
+            refused: None,
+        });
     }
     if !path.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
@@ -228,6 +235,10 @@ pub(super) fn open(config: &Config, path: &Path) -> io::Result<InputFile> {
     let made =
         config.prune.interface_dir.as_ref().map(|dir| interface::path_of(dir, path, interface::SUFFIX));
     // One that can't be read is none: the file itself is here.
-    let interface = made.and_then(|made| Interface::open(&made, false).ok()).map(|(interface, _)| interface);
-    Ok(InputFile { path: path.to_owned(), kind, bytes, interface })
+    let (interface, refused) = match made.map(|made| Interface::open(&made, path, false)) {
+        Some(Ok((interface, _))) => (Some(interface), None),
+        Some(Err(error)) => (None, made_ahead::refusal(&error)),
+        None => (None, None),
+    };
+    Ok(InputFile { path: path.to_owned(), kind, bytes, interface, refused })
 }

@@ -17,6 +17,7 @@ use crate::args::{Environment, prune, words};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::interface;
 use crate::inputs::mapped::MappedFile;
+use crate::made_ahead;
 
 /// Link `args` through a compiler driver.
 pub(super) fn run(args: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
@@ -106,7 +107,8 @@ fn is_cplusplus(path: &Path, interfaces: Option<&Path>) -> bool {
         Some("o" | "a" | "obj" | "lo") => {}
         _ => return false,
     }
-    let interface = || MappedFile::open(&interface::path_of(interfaces?, path, interface::SUFFIX)).ok();
+    let interface =
+        || made_ahead::open(&interface::path_of(interfaces?, path, interface::SUFFIX), Some(path)).ok();
     let Some(bytes) = MappedFile::open(path).ok().or_else(interface) else { return false };
     // Names as string tables hold them, each after the NUL of its predecessor.
     let marks: [&[u8]; 4] = [b"\0__gxx_personality_v0\0", b"\0_ZNSt", b"\0_ZNKSt", b"\0_Znwm\0"];

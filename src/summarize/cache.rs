@@ -11,20 +11,20 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use rayon::prelude::*;
-use rustix::process::geteuid;
 use summaries::format::{self, InputHash, SCHEMA_VERSION};
 use summaries::{Granularity, ModuleSummary, SummaryOptions, bitcode, native};
 
 use crate::config::Config;
 use crate::hashing::{hash, hash_of_parts, hex, without_checksum};
 use crate::inputs::Inputs;
+use crate::made_ahead;
 
 /// What names of files begin with that are no entries yet.
 const TEMPORARY: &str = ".lto-prune-new-";
@@ -104,7 +104,7 @@ pub struct Cache {
     limit: u64,
     /// Bytes that this process has written since it last looked through the folder.
     written: AtomicU64,
-    is_ours: OnceLock<bool>,
+    is_refused: OnceLock<bool>,
 }
 
 impl Cache {
@@ -115,7 +115,7 @@ impl Cache {
 
     /// The cache in `dir`, which is made on first use, held below `limit` bytes (see [`DEFAULT_LIMIT`]).
     pub fn new(dir: impl Into<PathBuf>, limit: u64) -> Self {
-        Cache { dir: dir.into(), limit, written: AtomicU64::new(0), is_ours: OnceLock::new() }
+        Cache { dir: dir.into(), limit, written: AtomicU64::new(0), is_refused: OnceLock::new() }
     }
 
     /// The summary with this key, if there is one.
@@ -132,12 +132,11 @@ impl Cache {
     /// The contents of the entry with this key.
     pub fn read(&self, key: &CacheKey) -> Option<Vec<u8>> {
         let path = self.path(key);
-        let meta = fs::symlink_metadata(&path).ok().filter(|meta| meta.is_file() && self.is_ours())?;
-        let mut bytes = fs::read(&path).ok()?;
-        let size = without_checksum(&bytes)?.len();
-        bytes.truncate(size);
+        let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
+        let entry = made_ahead::open(&path, None).ok()?;
+        let contents = without_checksum(&entry)?.to_vec();
         mark_used(&path, &meta);
-        Some(bytes)
+        Some(contents)
     }
 
     /// Make an entry. A cache that can't be written costs time and nothing else.
@@ -151,7 +150,7 @@ impl Cache {
         if !self.dir.is_dir() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
         }
-        if !self.is_ours() {
+        if *self.is_refused.get_or_init(|| self.refusal().is_some()) {
             return Err(std::io::ErrorKind::PermissionDenied.into());
         }
         // Dropped on an error, and then removed; left behind by a kill, it is trimmed like an entry.
@@ -167,12 +166,10 @@ impl Cache {
         let _ = fs::remove_file(self.path(key));
     }
 
-    /// Whether the folder is one to which nobody else can write.
-    fn is_ours(&self) -> bool {
-        *self.is_ours.get_or_init(|| {
-            let ours = |meta: fs::Metadata| meta.uid() == geteuid().as_raw() && meta.mode() & 0o022 == 0;
-            fs::symlink_metadata(&self.dir).is_ok_and(|meta| meta.is_dir() && ours(meta))
-        })
+    /// Why the folder is not used, although it is there ([`made_ahead::is_trusted`]).
+    pub fn refusal(&self) -> Option<String> {
+        let meta = fs::metadata(&self.dir).ok().filter(fs::Metadata::is_dir)?;
+        made_ahead::refusal(&made_ahead::is_trusted(&self.dir, &meta, None).err()?)
     }
 
     /// Remove the entries that were not used for longest, if the folder holds too much. Looks only if this process wrote

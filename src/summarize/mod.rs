@@ -10,6 +10,7 @@ pub mod cache;
 mod commands;
 mod interfaces;
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -20,6 +21,7 @@ use crate::hashing;
 use crate::ids::{Id, ModuleId};
 use crate::inputs::interface::Interface;
 use crate::inputs::{FileKind, InputFile, Inputs};
+use crate::made_ahead;
 use crate::resolve::Resolution;
 use cache::{Cache, ModuleKey};
 pub use commands::{dump_command, summarize_command};
@@ -52,6 +54,8 @@ pub struct LoadedSummary {
     pub origin: Origin,
     /// What it is found by in the cache; `None` where the cache was not asked.
     pub key: Option<ModuleKey>,
+    /// Why a summary that was made ahead is not used, where it should not be there.
+    pub refused: Option<String>,
 }
 
 /// Summarise the loaded modules of a link, as its level and options ask.
@@ -133,6 +137,44 @@ pub(crate) fn at_once(count: usize, piece: &(dyn Fn(usize) + Sync)) {
     (0..count).into_par_iter().for_each(piece);
 }
 
+/// The summary of a module that was made ahead, from its interface, its sidecar or its section. `refused` says why one is not used.
+fn find_ahead(
+    inputs: &Inputs,
+    module: ModuleId,
+    options: SummaryOptions,
+    sidecars: &Sidecars,
+    refused: &mut Option<String>,
+) -> Option<(ModuleSummary, Origin)> {
+    let bytes = inputs.module_bytes(module);
+    let path = &inputs.files.get(inputs.modules.get(module)?.file)?.path;
+    let mut agreeing = |found: io::Result<Option<ModuleSummary>>, place: &dyn Fn() -> String| {
+        let reason = match found.map(|summary| summary.filter(|summary| summary.answers(options))) {
+            Ok(Some(summary)) if extract::agrees(bytes, &summary) => return Some(summary),
+            Ok(Some(_)) => Some(format!(
+                "{}: not used, since it contradicts the headers of the object; make the summary again",
+                place()
+            )),
+            Ok(None) => None,
+            Err(error) => made_ahead::refusal(&error),
+        };
+        *refused = refused.take().or(reason);
+        None
+    };
+    let name = || inputs.module_name(module);
+    let of_interface = || format!("{}: its interface", name());
+    if let Some(summary) = agreeing(Ok(from_interface(inputs, module, options)), &of_interface) {
+        return Some((summary, Origin::Sidecar));
+    }
+    if let Some(sidecar) = sidecars.path(inputs, module)
+        && let Some(summary) =
+            agreeing(from_sidecar(&sidecar, path, bytes), &|| sidecar.display().to_string())
+    {
+        return Some((summary, Origin::Sidecar));
+    }
+    let of_section = || format!("{}: its section .lto_prune.summary", name());
+    agreeing(Ok(from_section(bytes)), &of_section).map(|summary| (summary, Origin::Section))
+}
+
 fn summarise_one(
     inputs: &Inputs,
     module: ModuleId,
@@ -141,18 +183,11 @@ fn summarise_one(
     cache: Option<&Cache>,
 ) -> LoadedSummary {
     let bytes = inputs.module_bytes(module);
-    let of = |summary, origin, key| LoadedSummary { module, summary, origin, key };
-    if let Some(summary) = from_interface(inputs, module, options) {
-        return of(summary, Origin::Sidecar, None);
-    }
-    if let Some(sidecar) = sidecars.path(inputs, module)
-        && let Some(summary) = from_sidecar(&sidecar, bytes)
-        && summary.answers(options)
-    {
-        return of(summary, Origin::Sidecar, None);
-    }
-    if let Some(summary) = from_section(bytes).filter(|s| s.answers(options)) {
-        return of(summary, Origin::Section, None);
+    let mut refused = None;
+    let found = find_ahead(inputs, module, options, sidecars, &mut refused);
+    let of = |summary, origin, key| LoadedSummary { module, summary, origin, key, refused };
+    if let Some((summary, origin)) = found {
+        return of(summary, origin, None);
     }
     let Some(cache) = cache.filter(|_| cache::pays(bytes)) else {
         return of(extract::extract_by(bytes, options, &at_once), Origin::Extracted, None);
@@ -252,20 +287,26 @@ pub fn module_hash(inputs: &Inputs, module: ModuleId) -> format::InputHash {
     stated().unwrap_or_else(|| hashing::hash(inputs.module_bytes(module)))
 }
 
-/// The summary in a file, if it is of these very bytes. They are hashed only if there is one.
-fn from_sidecar(file: &Path, bytes: &[u8]) -> Option<ModuleSummary> {
-    let bytes_ahead = std::fs::read(file).ok()?;
-    let hash = format::input_hash(&bytes_ahead).ok()?;
-    if hash != hashing::hash(bytes) {
-        return None;
+/// The summary in a file, if it is of these very bytes, which are those of `input` or a part. They are hashed only if there is one.
+///
+/// # Errors
+/// The file can't be read, or is not trusted.
+fn from_sidecar(file: &Path, input: &Path, bytes: &[u8]) -> io::Result<Option<ModuleSummary>> {
+    let bytes_ahead = made_ahead::open(file, Some(input))?;
+    if format::input_hash(&bytes_ahead).ok() != Some(hashing::hash(bytes)) {
+        return Ok(None);
     }
-    format::decode(hashing::without_checksum(&bytes_ahead)?).ok().map(|(summary, _)| summary)
+    let whole = hashing::without_checksum(&bytes_ahead);
+    Ok(whole.and_then(|whole| format::decode(whole).ok()).map(|(summary, _)| summary))
 }
 
 /// The summary in an object. Its hash is that of the object without the contents of the section, since these can't hold
-/// a hash of themselves.
+/// a hash of themselves. So no other section has bytes there.
 fn from_section(bytes: &[u8]) -> Option<ModuleSummary> {
     let range = native::find_section(bytes, format::SECTION_NAME)?;
+    if !native::is_of_one_section(bytes, &range) {
+        return None;
+    }
     let encoded = bytes.get(range.clone())?;
     let hash = format::input_hash(encoded).ok()?;
     if hash != hashing::hash_without(bytes, range) {

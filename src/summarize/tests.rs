@@ -138,6 +138,33 @@ fn a_section_is_used_while_it_fits() {
         hashing::with_checksum(format::encode(&summary, hashing::hash_without(&bytes, range.clone())));
     bytes[range].copy_from_slice(&encoded);
     assert_eq!(from_section(&bytes), Some(summary));
+    // What tools change of the object afterwards is seen, whatever it is.
+    let embedded = dir.path().join("embedded.o");
+    fs::write(&embedded, &bytes).unwrap();
+    for edit in [
+        "--redefine-sym=f=g",
+        "--globalize-symbol=x",
+        "--set-section-flags=.comment=alloc",
+        "--rename-section=.text=.init",
+    ] {
+        let out = dir.path().join("edited.o");
+        assert!(Command::new("objcopy").arg(edit).arg(&embedded).arg(&out).status().unwrap().success());
+        let edited = fs::read(out).unwrap();
+        assert!(native::find_section(&edited, format::SECTION_NAME).is_some());
+        assert_eq!(from_section(&edited).is_some(), edited == bytes, "{edit}");
+    }
+    // Bytes that another section has too are in no hash.
+    let headers = u64::from_le_bytes(bytes[0x28..0x30].try_into().unwrap()) as usize;
+    let range = native::find_section(&bytes, format::SECTION_NAME).unwrap();
+    let mut shared = bytes.clone();
+    // The offset of section 1, which is the code.
+    shared[headers + 64 + 24..headers + 64 + 32].copy_from_slice(&(range.start as u64).to_le_bytes());
+    let of_shared = format::encode(
+        &extract::extract(&bytes, Granularity::Sections),
+        hashing::hash_without(&shared, range.clone()),
+    );
+    shared[range].copy_from_slice(&hashing::with_checksum(of_shared));
+    assert_eq!(from_section(&shared), None);
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     assert_eq!(from_section(&bytes), None);

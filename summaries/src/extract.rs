@@ -5,7 +5,7 @@
 
 pub use crate::parallel::{ParallelMap, in_order};
 
-use crate::limit::{Limit, LimitRecord};
+use crate::limit::{Limit, LimitRecord, Severity};
 use crate::summary::{Granularity, ModuleKind, ModuleSummary, SummaryOptions};
 use crate::{bitcode, mapping, native};
 
@@ -32,6 +32,17 @@ pub fn follow(
     };
     mapping::count_unseen(&mut summary);
     summary
+}
+
+/// Whether a summary of the module agrees with its headers and symbols, so that it names each root which these show. That is checked of
+/// a summary which somebody else may have made. One that stops the link agrees with any module.
+pub fn agrees(bytes: &[u8], summary: &ModuleSummary) -> bool {
+    summary.limits.iter().any(|record| record.limit.severity() == Severity::Link)
+        || if bitcode::is_bitcode(bytes) {
+            bitcode::agrees(bytes, summary)
+        } else {
+            native::agrees(bytes, summary)
+        }
 }
 
 /// [`extract`], with what runs the pieces of a large module. Whatever that does, the summary is the same.

@@ -54,5 +54,6 @@ mod stubs;
 mod cycles;
 mod tidy;
 mod tools;
+mod trust;
 mod unwinding;
 mod vtables;

@@ -26,7 +26,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("toml", &["summaries/src/models.rs", "src/audit/commands/budget.rs"]),
     ("rustc_demangle", &["src/audit/demangle.rs"]),
     ("cpp_demangle", &["src/audit/demangle.rs"]),
-    ("rustix", &["src/audit/mod.rs", "src/link/", "src/bisect/process.rs", "src/summarize/cache.rs"]),
+    ("rustix", &["src/audit/mod.rs", "src/link/", "src/bisect/process.rs", "src/made_ahead.rs"]),
     // Our own command lines; the linker's is another language (src/args/).
     (
         "lexopt",

@@ -71,6 +71,25 @@ pub(super) fn lower(
     lowering.summary
 }
 
+/// Whether a summary has the atoms, symbols and groups that one of the file has.
+pub(super) fn agrees(file: &BitcodeFile<'_>, summary: &ModuleSummary) -> bool {
+    const OF_BODIES: u32 = atom_flags::TAKES_REGISTERS | atom_flags::RUNS_UNSEEN;
+    let mut lowering = Lowering::new(file, summary.granularity);
+    lowering.make_atoms();
+    lowering.make_symbols();
+    lowering.make_groups();
+    let of_file = lowering.summary;
+    let is_same = |(a, b): (&Atom, &Atom)| {
+        let stated = Atom { size: a.size, flags: b.flags & !OF_BODIES, ..b.clone() };
+        Atom { flags: a.flags & !OF_BODIES, ..a.clone() } == stated
+    };
+    of_file.names == summary.names
+        && of_file.symbols == summary.symbols
+        && of_file.groups == summary.groups
+        && of_file.atoms.len() == summary.atoms.len()
+        && of_file.atoms.iter().zip(&summary.atoms).all(is_same)
+}
+
 struct Lowering<'f, 'a> {
     file: &'f BitcodeFile<'a>,
     linker: LinkerSymbols<'a>,

@@ -37,6 +37,11 @@ pub fn extract_at(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
     extract_by(bytes, granularity, &in_order)
 }
 
+/// Whether the summary says of values, symbols and groups what the bitcode says; its functions are not read.
+pub(crate) fn agrees(bytes: &[u8], summary: &ModuleSummary) -> bool {
+    summary.kind == ModuleKind::Bitcode && file::read(bytes).is_ok_and(|file| lower::agrees(&file, summary))
+}
+
 /// [`extract_at`], with what runs the pieces of a large module.
 pub(crate) fn extract_by(
     bytes: &[u8],

@@ -6,6 +6,7 @@
 //! debug information are not read at all. It never fails: a file that can't be trusted gives an opaque summary with a
 //! limit; one with a part that we don't understand gives a whole summary in which that part refers to everything.
 
+mod agreement;
 pub(crate) mod decode;
 pub mod divisible;
 pub mod eh_frame;
@@ -32,6 +33,7 @@ use crate::summary::{
     Atom, Granularity, ModuleKind, ModuleSummary, Reference, ReferenceKind, SummaryOptions, Target,
     atom_flags,
 };
+pub(crate) use agreement::agrees;
 use symbols::SectionAtoms;
 use tables::{Result, Section, Tables, malformed};
 
@@ -83,6 +85,11 @@ fn read_or_limit(
 /// Where the contents of the section of this name lie in the object, if it has one (the first) and can be read.
 pub fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
     tables::find_section(bytes, name)
+}
+
+/// Whether one section alone has bytes in this range of the object: no other section, and no header.
+pub fn is_of_one_section(bytes: &[u8], range: &Range<usize>) -> bool {
+    tables::is_of_one_section(bytes, range)
 }
 
 /// The sizes in bytes of the sections of code, from the section headers alone; none for what is no such object.

@@ -440,3 +440,15 @@ pub(crate) fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
     let start = usize::try_from(section.offset).ok().filter(|_| !data.is_empty())?;
     Some(start..start.checked_add(data.len())?)
 }
+
+/// Whether one section alone has bytes in this range ([`super::is_of_one_section`]).
+pub(crate) fn is_of_one_section(bytes: &[u8], range: &Range<usize>) -> bool {
+    let Ok(raw) = section_headers(bytes) else { return false };
+    let is_there = |start: u64, size: u64| {
+        size != 0 && start < range.end as u64 && start.saturating_add(size) > range.start as u64
+    };
+    let sections = raw.headers.iter().map(decode).filter(|s| s.ty != elf::SHT_NOBITS.0);
+    range.start >= size_of::<elf::FileHeader64<LE>>()
+        && !is_there(raw.offset, size_of_val(raw.headers) as u64)
+        && sections.filter(|section| is_there(section.offset, section.size)).count() == 1
+}

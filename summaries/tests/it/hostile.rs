@@ -20,6 +20,9 @@ fn check(bytes: &[u8]) -> ModuleSummary {
     // Damage may bring a limit or take one away, and must not break an invariant.
     let divided = summaries::extract::extract(bytes, summaries::Granularity::Functions);
     assert_eq!(divided.check(), Ok(()));
+    for of_object in [&summary, &divided] {
+        assert!(summaries::extract::agrees(bytes, of_object));
+    }
     summary
 }
 

@@ -34,8 +34,10 @@ fn survey() {
         let (mut total, mut atoms, mut by_limit) = (0u64, 0usize, BTreeMap::<&str, (u64, String)>::new());
         for member in archive.members() {
             let member = member.unwrap();
-            let summary = summaries::extract::extract(member.data(&*bytes).unwrap(), Granularity::Functions);
+            let data = member.data(&*bytes).unwrap();
+            let summary = summaries::extract::extract(data, Granularity::Functions);
             assert_eq!(summary.check(), Ok(()));
+            assert!(summaries::extract::agrees(data, &summary), "{}", String::from_utf8_lossy(member.name()));
             let functions = functions(&summary);
             total += functions.values().sum::<u64>();
             atoms += summary.atoms.len();

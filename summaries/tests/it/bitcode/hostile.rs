@@ -18,7 +18,9 @@ fn check(bytes: &[u8]) {
     assert_eq!(summary.kind, ModuleKind::Bitcode);
     assert_eq!(summary.check(), Ok(()));
     assert!(!summary.limits.is_empty());
-    assert_eq!(summaries::bitcode::extract_at(bytes, Granularity::Pointers).check(), Ok(()));
+    let followed = summaries::bitcode::extract_at(bytes, Granularity::Pointers);
+    assert_eq!(followed.check(), Ok(()));
+    assert!([&summary, &followed].iter().all(|of_module| summaries::extract::agrees(bytes, of_module)));
     let _ = walk(bytes, |_| {});
     let _ = summaries::bitcode::hidden::words(bytes);
     check_ir(bytes);
