@@ -14,6 +14,7 @@ mod closure;
 mod debug;
 mod elf;
 mod groups;
+mod lsda;
 mod object;
 mod output;
 mod pair;

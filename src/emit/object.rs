@@ -419,6 +419,21 @@ impl ObjectRewrite<'_> {
             header.sh_info = U32::new(LE, target);
             return Ok(());
         }
+        let of_run = match slot {
+            Slot::Part { run, .. } => Some(run),
+            _ => None,
+        };
+        if flags & elf::SHF_LINK_ORDER.0 != 0
+            && let Some(after) = self.parts.ordered_after(slot.old(), of_run)
+        {
+            let new = match self.parts.run_of(after) {
+                Some((section, run)) => self.sections.part(section, run),
+                None => self.sections.of(self.parts.atom(after)?.0.section),
+            };
+            let lost = || self.input.about(index, "is ordered after a section that is dropped");
+            header.sh_link = U32::new(LE, new.ok_or_else(lost)?);
+            return Ok(());
+        }
         let section = |old: u32| {
             if self.parts.of(old).is_some_and(|p| p.only().is_none()) {
                 return Err(self

@@ -7,7 +7,8 @@
 //! atoms it has, unless functions of it may be folded: it is copied.
 //!
 //! A function that the linker may fold is a run by itself, also in a section from which nothing goes: folding moves whole sections.
-//! So is an atom that the plan gives a section of its own ([`ModulePlan::section_names`]).
+//! So is an atom that the plan gives a section of its own ([`ModulePlan::section_names`]). A run of metadata is ordered after one run of
+//! code.
 //!
 //! A stub is a run by itself, also where it is all that the section has: the bytes of the run are not the original's, and
 //! nothing but its first byte is a place in it.
@@ -23,6 +24,9 @@ use super::input::{Input, LE, Role, SymbolPlace};
 use super::stub_code::Code;
 use crate::error::{Error, Result, Stage};
 use crate::plan::{Action, ModulePlan};
+
+/// The section type `SHT_LLVM_BB_ADDR_MAP` (llvm/BinaryFormat/ELF.h): maps of basic blocks.
+const BB_ADDR_MAP: elf::SectionType = elf::SectionType(0x6fff_4c0a);
 
 /// What a relocation of a debug section means where the address alone does not say: (section, offset) and the atom.
 pub(super) type Meant = ((u32, u64), AtomIdx);
@@ -122,33 +126,73 @@ impl<'s> SplitSections<'s> {
             ownerless: Vec::new(),
         };
         let planned: Vec<(&Atom, Action)> = summary.atoms.iter().zip(plan.atoms.iter().copied()).collect();
+        if !planned.is_sorted_by_key(|(a, _)| a.section) {
+            return Err(contradiction("the atoms of the summary are not in order"));
+        }
+        // Sections that are ordered after others are parted as these are.
+        for ordered in [false, true] {
+            let found = parts.decide_sections(input, &planned, ordered)?;
+            parts.sections.extend(found);
+            parts.sections.sort_by_key(|p| p.section);
+        }
+        parts.forget_owned()?;
+        parts.synthesize(input)?;
+        Ok(parts)
+    }
+
+    /// Part the sections that are ordered after others, or those that are not.
+    fn decide_sections(
+        &mut self,
+        input: &Input<'_>,
+        planned: &[(&Atom, Action)],
+        ordered: bool,
+    ) -> Result<Vec<PartialSection>> {
+        let plan = self.plan;
+        let mut found = Vec::new();
         let mut first_atom = 0;
         for atoms in planned.chunk_by(|(a, _), (b, _)| a.section == b.section) {
             let index = AtomIdx::new(first_atom);
             let range = first_atom..first_atom + atoms.len();
             first_atom = range.end;
             let Some((first, _)) = atoms.first() else { continue };
-            if let Some(slot) = parts.atoms.get_mut(first.section as usize) {
+            if let Some(slot) = self.atoms.get_mut(first.section as usize) {
                 *slot = (range.start as u32, range.end as u32);
             }
-            if first.section != Atom::NO_SECTION && plan.parts(range) {
+            let is_ordered = atoms.iter().any(|(a, _)| a.link_order.is_some());
+            if first.section == Atom::NO_SECTION || is_ordered != ordered {
+                continue;
+            }
+            let after: Vec<_> =
+                atoms.iter().map(|(a, _)| a.link_order.and_then(|after| self.run_of(after))).collect();
+            if plan.parts(range) || after.iter().any(Option::is_some) {
                 let only = (atoms.len() == 1).then_some(index);
                 let alone = |i: usize| {
                     let atom = AtomIdx::new(index.index() + i);
                     RunIsolation {
                         foldable: plan.is_foldable(atom),
                         named: plan.section_name(atom).is_some(),
+                        after: after.get(i).copied().flatten(),
                     }
                 };
-                parts.sections.push(PartialSection { only, ..part(input, first.section, atoms, &alone)? });
+                found.push(PartialSection { only, ..part(input, first.section, atoms, &alone)? });
             }
         }
-        if !parts.sections.is_sorted_by(|a, b| a.section < b.section) {
-            return Err(contradiction("the atoms of the summary are not in order"));
+        Ok(found)
+    }
+
+    /// The section and run that hold an atom, or stand for it, if it is of a section of several runs.
+    pub(super) fn run_of(&self, atom: AtomIdx) -> Option<(u32, u32)> {
+        let atom = self.summary.atoms.get(atom.index())?;
+        let divided = self.of(atom.section).filter(|p| p.only.is_none())?;
+        divided.holding(atom.offset).map(|(run, _)| (atom.section, run))
+    }
+
+    /// The atom that a section, or a run of it, is ordered after.
+    pub(super) fn ordered_after(&self, section: u32, run: Option<u32>) -> Option<AtomIdx> {
+        match run {
+            Some(run) => self.summary.atoms.get(self.atom_of(section, run)?.index())?.link_order,
+            None => self.atoms_of(section).1.first()?.link_order,
         }
-        parts.forget_owned()?;
-        parts.synthesize(input)?;
-        Ok(parts)
     }
 
     /// Whether no section is emitted in parts.
@@ -447,6 +491,8 @@ struct RunIsolation {
     foldable: bool,
     /// It gets a section of its own.
     named: bool,
+    /// The section and run that it is ordered after. Atoms of one run have the same.
+    after: Option<(u32, u32)>,
 }
 
 /// Part one section. `alone` says of an atom, by its place in `atoms`, whether it is a run by itself.
@@ -461,9 +507,9 @@ fn part(
     let flags = header.sh_flags.get(LE).0;
     let whole = elf::SHF_MERGE.0 | elf::SHF_COMPRESSED.0;
     if input.role(index) != Role::Content
-        || ![elf::SHT_PROGBITS, elf::SHT_NOBITS].contains(&header.sh_type.get(LE))
+        || ![elf::SHT_PROGBITS, elf::SHT_NOBITS, BB_ADDR_MAP].contains(&header.sh_type.get(LE))
         || flags & whole != 0
-        || flags & elf::SHF_ALLOC.0 == 0
+        || flags & (elf::SHF_ALLOC.0 | elf::SHF_LINK_ORDER.0) == 0
     {
         return Err(input.about(index, "only a part of the section stays as it is, and it can't be divided"));
     }
@@ -471,6 +517,7 @@ fn part(
     let section_align = header.sh_addralign.get(LE).max(1);
     let mut end_before = 0;
     let mut open = false;
+    let mut last_after = None;
     for (i, (atom, action)) in atoms.iter().enumerate() {
         let end = atom.offset.checked_add(atom.size).filter(|e| *e <= header.sh_size.get(LE));
         let Some(end) = end.filter(|_| atom.size > 0 && atom.offset >= end_before) else {
@@ -500,10 +547,11 @@ fn part(
             open = false;
             continue;
         }
-        let RunIsolation { foldable, named } = alone(i);
+        let RunIsolation { foldable, named, after } = alone(i);
         let joins = !foldable && !named;
+        let is_same = std::mem::replace(&mut last_after, after) == after;
         match divided.runs.last_mut() {
-            Some(run) if open && joins && align <= run.align => run.end = end,
+            Some(run) if open && joins && is_same && align <= run.align => run.end = end,
             _ => divided.runs.push(PartRun { start: atom.offset, end, align, stub: None, foldable }),
         }
         open = joins;

@@ -165,13 +165,15 @@ fn treat_part(
         return error("asks for a size that is not what it was");
     }
     let is_debug = !relocated.alloc && relocated.tombstone.is_some();
-    let spot = if relocated.alloc && !relocated.unwind || is_debug {
+    // Metadata of functions says which one it describes, loaded or not.
+    let known = parts.retarget(relocated.section, offset).filter(|_| !is_debug && !relocated.unwind);
+    let spot = if relocated.alloc && !relocated.unwind || is_debug || known.is_some() {
         let atom = match is_debug {
             true => {
                 let place = u64::try_from(addend).unwrap_or(0);
                 parts.described((relocated.section, offset), divided.section, place, near)
             }
-            false => parts.retarget(relocated.section, offset).or(divided.only()),
+            false => known.or(divided.only()),
         };
         let Some(atom) = atom else { return error("has no known target") };
         let (atom, action) = parts.atom(atom)?;
@@ -205,7 +207,7 @@ fn treat_part(
                 addend: addend.wrapping_sub(start),
             })
         }
-        OffsetLocation::Stub(run) if relocated.alloc => {
+        OffsetLocation::Stub(run) if relocated.alloc || known.is_some() => {
             let start = divided.run(run).map_or(0, |r| r.start) as i64;
             let addend = addend.wrapping_sub(start);
             match !relocated.unwind && means_entry(relocated, entry, addend) {

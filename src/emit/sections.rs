@@ -8,7 +8,6 @@
 //! A section of which only a part stays becomes several, one after the other in its place ([`parts`](super::parts)); so
 //! do its relocations. What is tied to such a section as a whole is an error.
 
-use object::elf;
 use summaries::{Atom, ModuleSummary};
 
 use super::input::{Input, LE, Role};
@@ -121,7 +120,7 @@ impl SectionDisposition {
             }
         }
         dispositions.empty_groups(input)?;
-        dispositions.check_order(input, parts)?;
+        dispositions.check_order(input, summary, plan, parts)?;
         Ok(dispositions)
     }
 
@@ -178,15 +177,24 @@ impl SectionDisposition {
     }
 
     /// `SHF_LINK_ORDER`: what is ordered after a section does not outlive it (gABI, "Sections").
-    fn check_order(&self, input: &Input<'_>, parts: &SplitSections<'_>) -> Result<()> {
-        for (index, section) in input.sections.iter().enumerate().skip(1) {
-            let ordered = section.sh_flags.get(LE).0 & elf::SHF_LINK_ORDER.0 != 0;
-            let target = section.sh_link.get(LE) as usize;
-            if ordered && target != 0 && self.keeps(index) && !self.keeps(target) {
+    fn check_order(
+        &self,
+        input: &Input<'_>,
+        summary: &ModuleSummary,
+        plan: &ModulePlan,
+        parts: &SplitSections<'_>,
+    ) -> Result<()> {
+        for (atom, action) in summary.atoms.iter().zip(&plan.atoms) {
+            let Some(target) = atom.link_order.filter(|_| *action != Action::Drop) else { continue };
+            let index = atom.section as usize;
+            let (after, _) = parts.atom(target)?;
+            if !self.keeps(index) {
+                continue;
+            }
+            if parts.atom(target)?.1 == Action::Drop || !self.keeps(after.section as usize) {
                 return Err(input.about(index, "stays, but the section that it is ordered after goes"));
             }
-            let divided = parts.of(section.sh_link.get(LE)).filter(|p| p.only().is_none());
-            if ordered && self.keeps(index) && divided.is_some() {
+            if parts.of(atom.section).is_none() && parts.run_of(target).is_some() {
                 return Err(input.about(index, "is ordered after a section of which only a part stays"));
             }
         }

@@ -12,7 +12,7 @@ use super::addresses;
 use super::debug;
 use super::elf::{Object, error, is_debug};
 use super::groups;
-use super::pair::{ExpectedObject, Pair, is_new_section};
+use super::pair::{ExpectedObject, Pair, is_new_section, parts_of};
 use super::parts::{self, EmittedPart};
 use super::relocations;
 use super::stubs;
@@ -104,15 +104,22 @@ fn match_sections(
             continue;
         }
         let mapped = |i: usize| new_of_old.get(i).copied().unwrap_or(0);
-        let of_parts = all_parts.iter().filter(|p: &&EmittedPart| p.old == i).map(|p| p.new);
-        let whole = (mapped(i) != 0).then(|| mapped(i));
-        for j in whole.into_iter().chain(of_parts) {
-            let after = new.sections.get(j).map_or(0, |s| s.sh_link as usize);
-            let to = before.sh_link as usize;
-            let stub = all_parts
-                .iter()
-                .any(|p: &EmittedPart| (p.old, p.start, p.new, p.stub) == (to, 0, after, true));
-            if after == 0 || (after != mapped(to) && !stub) {
+        let to = before.sh_link as usize;
+        let whole = (mapped(i) != 0).then(|| (mapped(i), 0, before.sh_size.max(1)));
+        let of_parts = parts_of(&all_parts, i).iter().map(|p| (p.new, p.start, p.end));
+        for (j, start, end) in whole.into_iter().chain(of_parts) {
+            let link = new.sections.get(j).map_or(0, |s| s.sh_link as usize);
+            // clang orders stack sizes after exception tables and jump tables, and they are of functions.
+            let is_of_table = old.sections.get(to).is_some_and(|s| !s.is_executable());
+            let is_after = |(section, place): (usize, u64)| {
+                let parts = parts_of(&all_parts, section);
+                let next = parts.partition_point(|p| p.start <= place);
+                let part = next.checked_sub(1).and_then(|i| parts.get(i)).filter(|p| place < p.end);
+                (section == to || is_of_table) && part.map_or(mapped(section), |p| p.new) == link
+            };
+            let mut after = expected.parts.ordered_after(i, start..end).peekable();
+            let right = if after.peek().is_none() { mapped(to) == link } else { after.all(is_after) };
+            if link == 0 || !right {
                 return Err(new.about(j, "is ordered after another section than before"));
             }
         }

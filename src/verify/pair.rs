@@ -84,9 +84,7 @@ pub(super) struct Pair<'a> {
 impl Pair<'_> {
     /// The parts of a section of the original; none if it is there as a whole, or not at all.
     pub(super) fn parts_of(&self, old: usize) -> &[EmittedPart] {
-        let start = self.parts.partition_point(|p| p.old < old);
-        let end = self.parts.partition_point(|p| p.old <= old);
-        self.parts.get(start..end).unwrap_or(&[])
+        parts_of(&self.parts, old)
     }
 
     /// The size of a section of the emitted object that is a stub.
@@ -168,6 +166,13 @@ impl Pair<'_> {
             && (self.part_of_new(section).is_some()
                 || self.rewritten_debug && is_new_section(self.new.section_name(section)))
     }
+}
+
+/// The parts of a section of the original, of all in the order of their sections.
+pub(super) fn parts_of(all: &[EmittedPart], old: usize) -> &[EmittedPart] {
+    let start = all.partition_point(|p| p.old < old);
+    let end = all.partition_point(|p| p.old <= old);
+    all.get(start..end).unwrap_or(&[])
 }
 
 /// Whether a section of this name may be there that the original has not: units whose span became ranges may need it.

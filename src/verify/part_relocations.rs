@@ -46,8 +46,10 @@ impl Pair<'_> {
         let code =
             self.old.sections.get(section).is_some_and(|s| s.sh_flags & u64::from(sh::SHF_EXECINSTR) != 0);
         let alloc = self.old.is_alloc(section);
+        // Metadata that is not loaded says which function it describes.
+        let is_metadata = !alloc && self.expected.parts.retarget(section, entry.offset).is_some();
         // First and last place that the form of the relocation allows the target to be at.
-        let place = if !alloc {
+        let place = if !alloc && !is_metadata {
             // A base that lies before the section, as in a location of debug information, is of its first object.
             exact.or(Some(0)).map(|a| (a, a, a))
         } else if self.old.is_unwind(section) {
@@ -76,7 +78,7 @@ impl Pair<'_> {
             })
         };
         let Some((atom, first, last)) = place else { return ExpectedRelocation::Dangling };
-        let part = if !alloc || self.old.is_unwind(section) {
+        let part = if !alloc && !is_metadata || self.old.is_unwind(section) {
             self.kept_at(target, atom)
         } else {
             self.part_at(target, atom)

@@ -51,6 +51,8 @@ pub struct ExpectedParts {
     retargets: Vec<((usize, u64), (usize, u64))>,
     /// (section, start, end, owner stays) of jump tables, sorted.
     tables: Vec<(usize, u64, u64, bool)>,
+    /// Atoms that are ordered after others: section and start of each, and of the other; sorted.
+    orders: Vec<((usize, u64), (usize, u64))>,
 }
 
 /// A section of the emitted object that is a part of one of the original.
@@ -79,6 +81,7 @@ impl ExpectedParts {
                 expected.sections.push((first.section as usize, extents.collect()));
             }
         }
+        expected.order(&planned);
         let named = summary.atoms.iter().zip(&plan.section_names);
         let named = named.filter_map(|(a, name)| Some(((a.section as usize, a.offset), name.clone()?)));
         expected.names = named.collect();
@@ -103,6 +106,41 @@ impl ExpectedParts {
         expected.retargets.sort_unstable();
         expected.tables.sort_unstable();
         expected
+    }
+
+    /// Note what is ordered after parts of sections: it is there in parts too.
+    fn order(&mut self, planned: &[(&Atom, Action)]) {
+        let parted: Vec<(usize, bool)> =
+            self.sections.iter().map(|(section, atoms)| (*section, atoms.len() > 1)).collect();
+        for atoms in planned.chunk_by(|(a, _), (b, _)| a.section == b.section) {
+            let known = self.orders.len();
+            self.orders.extend(atoms.iter().filter_map(|(a, _)| {
+                let (after, _) = planned.get(a.link_order?.index())?;
+                Some(((a.section as usize, a.offset), (after.section as usize, after.offset)))
+            }));
+            let mut own = self.orders.get(known..).unwrap_or(&[]).iter();
+            let is_parted = own.any(|(_, (after, _))| parted.binary_search(&(*after, true)).is_ok());
+            let Some((first, _)) = atoms.first().filter(|_| is_parted) else { continue };
+            let section = first.section as usize;
+            let stays = atoms.iter().any(|(_, action)| *action != Action::Drop);
+            if stays && parted.binary_search_by_key(&section, |(s, _)| *s).is_err() {
+                let extents =
+                    atoms.iter().map(|(a, action)| (a.offset, a.offset.saturating_add(a.size), *action));
+                self.sections.push((section, extents.collect()));
+            }
+        }
+        self.orders.sort_unstable();
+    }
+
+    /// The section and start of the atoms that those in a range of a section are ordered after.
+    pub(super) fn ordered_after(
+        &self,
+        section: usize,
+        range: Range<u64>,
+    ) -> impl Iterator<Item = (usize, u64)> {
+        let from = self.orders.partition_point(|(at, _)| *at < (section, range.start));
+        let own = self.orders.get(from..).unwrap_or(&[]).iter();
+        own.take_while(move |(at, _)| *at < (section, range.end)).map(|(_, after)| *after)
     }
 
     /// The atoms of a section of which only a part stays.

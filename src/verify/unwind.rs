@@ -2,11 +2,12 @@
 //!
 //! Each FDE of a function that stays must be there, in order, with the same bytes (but for the distance to its
 //! CIE), the same CIE and the same relocations; no FDE of a dropped function may be, nor where the plan says so one of no bytes. So whatever the unwinder found for
-//! a function it finds still.
+//! a function it finds still, all of its LSDA included ([`lsda`]).
 
 use goblin::elf::reloc::R_X86_64_NONE;
 
 use super::elf::{Object, RelocationEntry, SymbolSection, by_target, entries, error};
+use super::lsda::{self, LsdaStart};
 use super::pair::Pair;
 use super::relocations::differs;
 use super::symbols::SymbolMap;
@@ -104,9 +105,10 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
             return Err(pair.new.about(j, "has other flags or another alignment than before"));
         }
     }
-    let new_fdes = fdes(&new);
+    let (old_fdes, new_fdes) = (fdes(&old), fdes(&new));
+    let starts = lsda_starts(pair, &old, &old_fdes);
     let mut rest = new_fdes.iter();
-    for (t, r) in fdes(&old) {
+    for (t, r) in old_fdes {
         let Some((table, record)) = old.get(t).and_then(|t| Some((t, t.records.get(r)?))) else { continue };
         let is_empty = pair.expected.drops_empty_fdes && range(table, record) == Some(0);
         if is_empty || describes_dropped(pair, table.of(record), record.start) {
@@ -117,6 +119,11 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
             return Err(pair.old.about(table.index, format!("the FDE at {:#x} is missing", record.start)));
         };
         same_fde(pair, symbols, (table, record), found)?;
+        let mut lsdas = table.of(record).iter().filter_map(|entry| lsda::start(pair, entry));
+        if let Some((_, start)) = lsdas.find(|start| !lsda::is_whole(pair, *start, &starts)) {
+            let what = format!("the LSDA at {start:#x} of the FDE at {:#x} is not all there", record.start);
+            return Err(pair.old.about(table.index, what));
+        }
     }
     if rest.next().is_some() {
         return Err(error("an FDE of a dropped function is there").in_section(".eh_frame"));
@@ -128,6 +135,16 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
         return Err(error("a terminator is missing or new").in_section(".eh_frame"));
     }
     Ok(())
+}
+
+/// Where the LSDAs of FDEs begin, sorted.
+fn lsda_starts(pair: &Pair<'_>, tables: &[UnwindSection<'_>], fdes: &[(usize, usize)]) -> Vec<LsdaStart> {
+    let records = fdes.iter().filter_map(|(t, r)| Some((tables.get(*t)?, tables.get(*t)?.records.get(*r)?)));
+    let entries = records.flat_map(|(table, record)| table.of(record));
+    let mut starts: Vec<LsdaStart> = entries.filter_map(|entry| lsda::start(pair, entry)).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    starts
 }
 
 /// Type, flags, alignment and entry size of a section.

@@ -132,6 +132,8 @@ limits! {
     OrderedSection, "ordered-section", Section, "-ffunction-sections";
     /// A data section of several objects, and references that may mean any of them.
     UnprovedData, "unproved-data", Section, "-fdata-sections";
+    /// An exception table that can't be divided by LSDA: one of another form, or of an unknown personality routine.
+    UnprovedLsda, "unproved-lsda", Section, "exception tables of compilers, or -ffunction-sections";
     /// Functions in a section that the program names itself: it may find one by its place behind another.
     NamedSection, "named-section", Section, "functions without __attribute__((section))";
     /// A section group holds a section of several functions.

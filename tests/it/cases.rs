@@ -102,8 +102,8 @@ cases! {
     cv_labels_elsewhere
     cv_library_ways
     cv_many_stack_cells
-    cv_mmx
     cv_mixed_sections
+    cv_mmx
     cv_moved_return
     cv_ms_abi
     cv_named_mcount
@@ -243,8 +243,15 @@ cases! {
     link_order
     linker_script_input
     list_in_named_section
+    lsda_divided
+    lsda_shared
+    lsda_split
     many_sections
     merge_strings
+    metadata_kcfi
+    metadata_patchable
+    metadata_sanitizer
+    metadata_sizes
     missing_library
     mono_sections
     needed_behind_table
@@ -341,4 +348,5 @@ cases! {
     wrap_weak_definition
     wrap_weak_member
     wrap_weak_undefined
+    zero_padding
 }

@@ -149,8 +149,22 @@ pub(crate) fn direct_access_size(bytes: &[u8]) -> Option<u64> {
 
 /// Whether `bytes` are nothing but what assemblers fill gaps with: forms of `nop`, and `int3`.
 pub(crate) fn is_padding(bytes: &[u8]) -> bool {
+    is_alignment(bytes, 1)
+}
+
+/// Whether `bytes` are [padding](is_padding) and fewer zeros than `align`, as linkers and compilers align code.
+pub(crate) fn is_alignment(bytes: &[u8], align: u64) -> bool {
     let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
+    let mut zeros = 0;
     while decoder.can_decode() {
+        let at = decoder.position();
+        if bytes.get(at) == Some(&0) {
+            zeros += 1;
+            if zeros >= align || decoder.set_position(at + 1).is_err() {
+                return false;
+            }
+            continue;
+        }
         let decoded = decoder.decode();
         if decoded.is_invalid() || !matches!(decoded.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) {
             return false;
@@ -549,6 +563,17 @@ mod tests {
         assert!(!is_padding(&[0, 0]));
         assert!(!is_padding(&[0xc3]));
         assert!(!is_padding(&[0x0f, 0x1f]));
+    }
+
+    #[test]
+    fn alignment() {
+        assert!(is_alignment(&[], 1));
+        assert!(is_alignment(&[0x90; 40], 1));
+        assert!(is_alignment(&[0; 15], 16) && !is_alignment(&[0; 16], 16));
+        assert!(is_alignment(&[0x0f, 0x1f, 0x40, 0, 0, 0, 0, 0xcc], 4));
+        assert!(!is_alignment(&[0x0f, 0x1f, 0x40, 0, 0, 0, 0, 0xcc], 3));
+        assert!(!is_alignment(&[0, 0, 1], 16));
+        assert!(!is_alignment(&[0xc3, 0, 0], 16));
     }
 
     #[test]

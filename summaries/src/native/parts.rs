@@ -49,6 +49,13 @@ pub(crate) fn divide(
     for atom in atoms.iter_mut() {
         atom.link_order = atom.link_order.map(new);
     }
+    for ((section, start), after) in &division.orders {
+        let ordered = by_section.at(atoms, *section, *start);
+        let after = by_section.at(atoms, after.0, after.1);
+        if let Some(atom) = ordered.and_then(|ordered| atoms.get_mut(ordered.index())) {
+            atom.link_order = after;
+        }
+    }
     for symbol in symbols {
         symbol.definition = match symbol.definition {
             Definition::Atom(atom) => {

@@ -15,7 +15,7 @@ use super::symbols::SectionAtoms;
 use super::tables::{Result, Tables, malformed, record};
 use crate::ids::AtomIdx;
 use crate::limit::{Limit, LimitRecord};
-use crate::summary::{Atom, Definition, Reference, ReferenceKind, Symbol};
+use crate::summary::{Atom, AtomKind, Definition, Reference, ReferenceKind, Symbol, Target};
 
 /// Append the references by every unwind section. `Err` is a malformed file; a limit in `limits` is an unwind section
 /// whose references were not all read.
@@ -160,6 +160,15 @@ impl Scan<'_> {
         }
     }
 
+    /// Of a divided exception table, the part that holds the LSDA; an FDE names its first byte.
+    fn lsda(&self, target: Target, addend: i64) -> Target {
+        let Target::Atom(atom) = target else { return target };
+        let table = self.atoms.get(atom.index()).filter(|a| a.kind == AtomKind::Lsda);
+        let place = table.zip(u64::try_from(addend).ok());
+        let part = place.and_then(|(table, place)| self.by_section.at(self.atoms, table.section, place));
+        Target::Atom(part.unwrap_or(atom))
+    }
+
     fn refer<'r>(
         &self,
         from: AtomIdx,
@@ -171,6 +180,7 @@ impl Scan<'_> {
                 .map_err(|e| malformed(format!(".eh_frame: {}", e.detail)))?;
             if let Some(target) = target {
                 let (offset, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
+                let target = self.lsda(target, addend);
                 references.push(Reference { from, offset, kind: ReferenceKind::Unwind, target, addend });
             }
         }

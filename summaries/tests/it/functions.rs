@@ -298,12 +298,15 @@ fn variants_that_are_divided_or_named() {
     for (line, limit) in [
         (&["gcc", "-c", "-O2", "-mindirect-branch=thunk", "-fcf-protection=none"][..], None),
         (&["clang-19", "-c", "-O2", "-mretpoline", "-fpic"], None),
-        (&["gcc", "-c", "-O2", "-fpatchable-function-entry=4,2"], Some("ordered-section")),
-        (&["clang-19", "-c", "-O2", "-fpatchable-function-entry=4,2"], Some("ordered-section")),
+        (&["gcc", "-c", "-O2", "-fpatchable-function-entry=4,2"], None),
+        (&["clang-19", "-c", "-O2", "-fpatchable-function-entry=4,2"], None),
+        (&["clang-19", "-c", "-O2", "-fstack-size-section", "-fbasic-block-address-map"], None),
+        (&["clang-19", "-c", "-O2", "-fexperimental-sanitize-metadata=covered"], None),
+        (&["clang-19", "-c", "-O2", "-fxray-instrument"], Some("ordered-section")),
         (&["gcc", "-c", "-O2", "-g"], None),
         (&["clang-19", "-c", "-O1", "-g1"], None),
         (&["gcc", "-c", "-O2", "-fno-asynchronous-unwind-tables"], None),
-        (&["clang-19", "-c", "-O2", "-fsanitize=kcfi"], Some("ordered-section")),
+        (&["clang-19", "-c", "-O2", "-fsanitize=kcfi"], None),
         (&["clang-19", "-c", "-O2", "-fsanitize=function"], Some("uncovered-code")),
         (&["gcc", "-c", "-O2", "-mcmodel=large", "-fpic"], Some("ambiguous-target")),
     ] {
@@ -319,7 +322,7 @@ fn variants_that_are_divided_or_named() {
 /// Whatever the granularity, the objects say the same of everything else.
 #[test]
 fn sections_are_as_before_where_nothing_is_divided() {
-    let bytes = object(&["gcc", "-c", "-O2", "-fpatchable-function-entry=4,2", "-fdata-sections"], "c", C);
+    let bytes = object(&["clang-19", "-c", "-O2", "-fxray-instrument", "-fdata-sections"], "c", C);
     let mut fine = divided(&bytes);
     let coarse = summaries::extract::extract(&bytes, Granularity::Sections);
     fine.granularity = Granularity::Sections;

@@ -70,7 +70,7 @@ fn each_limit_has_its_cause() {
         ("symbol-in-text", "", "", "label: ret"),
         ("symbol-in-text", "", "", " .type o, @object\no: .quad 1\n .size o, 8"),
         ("uncovered-code", "", "", " ret"),
-        ("uncovered-code", "", "", " .long 0"),
+        ("uncovered-code", "", "", " .zero 64"),
         ("undecodable-code", "", " .byte 0x06", ""),
         ("ambiguous-target", " .section .rodata\n .quad .text", "", ""),
         ("branch-nowhere", "", " jmp g + 1", ""),

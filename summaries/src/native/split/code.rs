@@ -55,15 +55,16 @@ fn decode_functions(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> Spli
         let before = piece.checked_sub(1).and_then(|before| pieces.get(before));
         before.and_then(|before| before.last()).map_or(0, |last| last.end)
     };
+    let section_align = context.tables.sections.get(text.section as usize).map_or(1, |s| s.align.max(1));
     let decode_piece = |piece: usize| {
         let own = pieces.get(piece).copied().unwrap_or(&[]);
-        decode_run(text.bytes, own, behind(piece))
+        decode_run(text.bytes, section_align, own, behind(piece))
     };
     let mut decoded = Vec::with_capacity(pieces.len());
     for piece in collect(context.parallel_map, pieces.len(), decode_piece) {
         decoded.push(piece?);
     }
-    gap(text.bytes, behind(pieces.len()), text.bytes.len() as u64)?;
+    gap(text.bytes, behind(pieces.len()), text.bytes.len() as u64, section_align)?;
     let mut functions = text.functions.iter_mut();
     for (piece, run) in decoded.into_iter().enumerate() {
         let mut first = 0;
@@ -89,7 +90,12 @@ struct DecodedRun {
 }
 
 /// Decode functions that lie one after the other; the gap before the first one begins at `behind`.
-fn decode_run(bytes: &[u8], functions: &[Function], mut behind: u64) -> SplitOutcome<DecodedRun> {
+fn decode_run(
+    bytes: &[u8],
+    section_align: u64,
+    functions: &[Function],
+    mut behind: u64,
+) -> SplitOutcome<DecodedRun> {
     let start = functions.first().map_or(0, |f| f.start) as usize;
     let end = functions.last().map_or(0, |f| f.end) as usize;
     let mut run = DecodedRun {
@@ -99,7 +105,8 @@ fn decode_run(bytes: &[u8], functions: &[Function], mut behind: u64) -> SplitOut
         boundaries: vec![0; (end / 64 + 1).saturating_sub(start / 64)],
     };
     for function in functions {
-        gap(bytes, behind, function.start)?;
+        let own_align = 1u64.checked_shl(function.start.trailing_zeros()).unwrap_or(section_align);
+        gap(bytes, behind, function.start, section_align.min(own_align))?;
         behind = function.end;
         let first = run.instructions.len();
         let own = slice(bytes, function.start, function.end);
@@ -120,9 +127,10 @@ fn slice(bytes: &[u8], start: u64, end: u64) -> &[u8] {
     bytes.get(start as usize..end as usize).unwrap_or(&[])
 }
 
-/// Between functions there is nothing but what the assembler aligns with.
-fn gap(bytes: &[u8], start: u64, end: u64) -> SplitOutcome {
-    match decode::is_padding(slice(bytes, start, end)) {
+/// Between functions there is nothing but what aligns the next one, to `align` at most. Free Pascal, D compilers and `ld -r` do so with
+/// zeros. As many zeros as the alignment or more may be data, such as a prefix of the next function.
+fn gap(bytes: &[u8], start: u64, end: u64, align: u64) -> SplitOutcome {
+    match decode::is_alignment(slice(bytes, start, end), align) {
         true => Ok(()),
         false => Err((Limit::UncoveredCode, format!("bytes of no function at {start:#x}"))),
     }
@@ -352,7 +360,7 @@ fn may_be_relaxed(text: &Text<'_>, from: usize, jump: &Instruction) -> bool {
     let Some(function) = text.functions.get(from) else { return false };
     let end = jump.end();
     let own = text.instructions_of(function);
-    let next = text.functions.get(from + 1).map_or(text.bytes.len() as u64, |f| f.start);
+    let next = text.functions.get(from + 1).map_or(text.bytes.len() as u64, |f| f.prefix);
     slice(text.bytes, jump.offset.into(), end).first() == Some(&SHORT_JUMP)
         && u64::from(jump.offset) + 2 == end
         && end == function.end

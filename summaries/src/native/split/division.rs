@@ -17,6 +17,8 @@ pub(crate) struct Division {
     pub(crate) exact: Vec<(SectionPlace, SectionPlace)>,
     /// The sections that hold functions that decode and nothing else, sorted.
     pub(crate) understood: Vec<u32>,
+    /// The parts of sections of metadata, each by its start, and the place of the code that it is ordered after.
+    pub(crate) orders: Vec<(SectionPlace, SectionPlace)>,
     /// Parts of divided data sections that refer to all other parts of theirs, each by its start.
     pub(crate) hubs: Vec<SectionPlace>,
 }

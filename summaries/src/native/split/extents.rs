@@ -11,14 +11,16 @@ use std::ops::Range;
 use object::endian::LittleEndian as LE;
 
 use super::context::SplitContext;
+use super::metadata::{self, Metadata};
 use super::text::{Function, Text, is_text};
 use crate::limit::Limit;
+use crate::native::decode;
 use crate::native::eh_frame::{self, RecordKind};
 use crate::native::relocations::types::{R_X86_64_32, R_X86_64_64, R_X86_64_PC32, R_X86_64_PC64};
 use crate::native::relocations::{symbol_of, type_of};
 use crate::native::sections::is_eh_frame;
 use crate::native::tables::Result;
-use crate::summary::{Atom, Definition, Symbol, SymbolKind};
+use crate::summary::{Atom, Binding, Definition, Symbol, SymbolKind};
 
 /// The places (section, value) of function symbols in sections of code, ascending, each once.
 pub(super) fn places(atoms: &[Atom], symbols: &[Symbol]) -> Vec<(u32, u64)> {
@@ -44,7 +46,12 @@ struct SymbolExtent {
 }
 
 /// Set the functions of every section and join those that an FDE spans.
-pub(super) fn read(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Result<()> {
+pub(super) fn read(
+    context: &SplitContext<'_, '_>,
+    metadata: &[Metadata],
+    texts: &mut [Text<'_>],
+) -> Result<()> {
+    let places = metadata::places(metadata);
     let mut extents = Vec::new();
     for symbol in context.symbols {
         let Definition::Atom(atom) = symbol.definition else { continue };
@@ -55,6 +62,9 @@ pub(super) fn read(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Re
         let shown = || String::from_utf8_lossy(name).into_owned();
         match symbol.kind {
             SymbolKind::Section => {}
+            // clang leaves a label where a record of metadata names the place.
+            SymbolKind::NoType
+                if is_label(symbol, name) && places.binary_search(&(index, symbol.value)).is_ok() => {}
             SymbolKind::Func | SymbolKind::Ifunc if symbol.size == 0 => {
                 text.refuse(Limit::UnsizedSymbol, format!("function {} has no size", shown()));
             }
@@ -89,6 +99,11 @@ pub(super) fn read(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Re
     Ok(())
 }
 
+/// Whether a symbol is a label of the assembler's own.
+fn is_label(symbol: &Symbol, name: &[u8]) -> bool {
+    symbol.binding == Binding::Local && symbol.size == 0 && name.starts_with(b".L")
+}
+
 /// Whether this is how compilers name a part of a function that lies apart from it.
 pub(crate) fn is_part(name: &[u8]) -> bool {
     part_of(name).is_some()
@@ -114,6 +129,7 @@ fn merge(extents: &[SymbolExtent]) -> Vec<Function> {
             _ => functions.push(Function {
                 start: extent.range.start,
                 end: extent.range.end,
+                prefix: extent.range.start,
                 align: alignment(extent.range.start),
                 described: false,
                 cold: extent.cold,
@@ -197,7 +213,14 @@ fn describe(text: &mut Text<'_>, fde: &FdeRange) {
     };
     if begin <= function.start {
         function.start = begin;
+        function.prefix = begin;
         function.described = true;
+    }
+    // Zeros that an FDE describes are code.
+    let covered = text.functions.get(end - 1).map_or(0, |f| f.end);
+    let behind = text.bytes.get(covered as usize..fde.range.end as usize).unwrap_or(&[]);
+    if !decode::is_padding(behind) {
+        text.refuse(Limit::UncoveredCode, format!("an FDE covers bytes of no function at {covered:#x}"));
     }
     text.keep_together(first, end - 1);
 }

@@ -6,7 +6,7 @@
 //! atom, with a named limit. Functions that a short branch, a fall through, or a table without a proved base joins stay together.
 //!
 //! Sections of data are divided into objects where that is proved ([`objects`], [`pointers`]), and jump tables are
-//! cut off ([`cut`]).
+//! cut off ([`cut`]). Exception tables are divided by LSDA ([`lsda`]), and metadata with its functions ([`metadata`]).
 //!
 //! Left out: sections of groups with several functions.
 
@@ -18,6 +18,8 @@ mod extents;
 mod in_frame;
 mod objects;
 mod division;
+mod lsda;
+mod metadata;
 mod pointers;
 mod references;
 mod jump_tables;
@@ -38,6 +40,7 @@ use crate::limit::{Limit, LimitRecord, Severity};
 use crate::parallel::ParallelMap;
 use crate::summary::{Atom, AtomKind, Granularity, SummaryOptions, Symbol};
 use context::SplitContext;
+use metadata::Metadata;
 use text::{Function, Text};
 
 /// Decide how sections are divided. Where values are followed, those of a single function are read too, for [`Division::understood`].
@@ -60,7 +63,8 @@ pub(crate) fn divide(
     }
     let mut texts = candidates(tables, atoms, symbols)?;
     let mut data = objects::candidates(tables, atoms, symbols);
-    if data.is_empty() && (texts.is_empty() || !every && !texts.iter().any(Text::is_worth_it)) {
+    let divides = !data.is_empty() || !texts.is_empty() && (every || texts.iter().any(Text::is_worth_it));
+    if !divides && !atoms.iter().any(|a| lsda::is_divisible(tables, a)) {
         return Ok(Division::default());
     }
     let mut text_of = vec![None; tables.sections.len()];
@@ -87,20 +91,32 @@ pub(crate) fn divide(
         relas,
         rela_starts,
     };
-    undivided(&context, &mut texts);
-    extents::read(&context, &mut texts)?;
+    let exception_tables = lsda::divide(&context, limits)?;
+    if !divides {
+        let mut division = Division { parts: exception_tables, ..Division::default() };
+        keep_whole_before_ordered(&context, &mut division);
+        return Ok(division);
+    }
+    let metadata = metadata::read(&context)?;
+    undivided(&context, &metadata, &mut texts);
+    extents::read(&context, &metadata, &mut texts)?;
+    metadata::extend(&metadata, &mut texts);
     for text in &mut texts {
         code::read(&context, text);
     }
-    let mut found = references::read(&context, &mut texts)?;
+    let mut found = references::read(&context, &metadata, &mut texts)?;
     unnamed::refuse(&context, &mut texts, &found);
     let claimed = jump_tables::claim(&context, &mut texts, &mut found);
+    found.retargets.extend(metadata::retargets(&metadata, &texts));
     references::one_meaning_each(&mut texts, &mut found.retargets);
     for text in &mut texts {
         text.form_parts();
         text.keep_aligned_together(tables.sections.get(text.section as usize).map_or(1, |s| s.align.max(1)));
     }
     let mut division = assemble(&texts, found.retargets, claimed);
+    division.parts.extend(exception_tables);
+    order(&metadata, &texts, &mut division);
+    keep_whole_before_ordered(&context, &mut division);
     pointers::divide(&context, &texts, &mut data, &mut division, limits)?;
     for text in texts.iter().filter(|t| t.is_worth_it()) {
         if let Some((limit, detail)) = text.undivided.as_ref().or(text.refusal.as_ref()) {
@@ -176,7 +192,7 @@ pub(crate) fn relocations_beside_debug(
 }
 
 /// Sections of code that stay whole: those of groups, those that the program names, and those after which another one is ordered.
-fn undivided(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) {
+fn undivided(context: &SplitContext<'_, '_>, metadata: &[Metadata], texts: &mut [Text<'_>]) {
     for atom in context.atoms {
         if let Some(text) = context.text_of(atom.section).and_then(|t| texts.get_mut(t)) {
             if atom.group.is_some() {
@@ -188,13 +204,40 @@ fn undivided(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) {
             }
         }
         let after = atom.link_order.and_then(|a| context.section_of(a)).and_then(|s| context.text_of(s));
-        if let Some(text) = after.and_then(|t| texts.get_mut(t)) {
+        let is_known = metadata.binary_search_by_key(&atom.section, |m| m.section).is_ok();
+        if let Some(text) = after.filter(|_| !is_known).and_then(|t| texts.get_mut(t)) {
             text.keep_undivided(
                 Limit::OrderedSection,
                 format!("section {} is ordered after it", context.describe(atom.section)),
             );
         }
     }
+}
+
+/// Divide metadata with the code that it describes.
+fn order(metadata: &[Metadata], texts: &[Text<'_>], division: &mut Division) {
+    for metadata in metadata {
+        let Some(parts) = metadata::parts(metadata, texts) else { continue };
+        let is_divided = |(section, _): SectionPlace| division.parts.iter().any(|(of, _)| *of == section);
+        if !parts.first().is_some_and(|(_, after)| is_divided(*after)) {
+            continue;
+        }
+        division.orders.extend(parts.iter().map(|(start, after)| ((metadata.section, *start), *after)));
+        if parts.len() > 1 {
+            division.parts.push((metadata.section, parts.iter().map(|(start, _)| *start).collect()));
+        }
+    }
+}
+
+/// Keep sections whole after which others are ordered that are not divided with functions.
+fn keep_whole_before_ordered(context: &SplitContext<'_, '_>, division: &mut Division) {
+    let mut ordered: Vec<u32> = division.orders.iter().map(|((section, _), _)| *section).collect();
+    ordered.sort_unstable();
+    let others = context.atoms.iter().filter(|a| ordered.binary_search(&a.section).is_err());
+    let mut before: Vec<u32> =
+        others.filter_map(|a| a.link_order).filter_map(|a| context.section_of(a)).collect();
+    before.sort_unstable();
+    division.parts.retain(|(section, _)| before.binary_search(section).is_err());
 }
 
 /// Put together what holds for the sections that are divided.

@@ -14,6 +14,7 @@ use object::endian::LittleEndian as LE;
 
 use super::context::SplitContext;
 use super::division::{SectionPlace, TextPlace};
+use super::metadata::Metadata;
 use super::text::{InstructionCursor, SplitOutcome, Text};
 use crate::ids::SymbolIdx;
 use crate::limit::Limit;
@@ -83,10 +84,17 @@ pub(super) enum ReferenceSource {
     Other,
 }
 
-pub(super) fn read(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Result<SplitReferences> {
+pub(super) fn read(
+    context: &SplitContext<'_, '_>,
+    metadata: &[Metadata],
+    texts: &mut [Text<'_>],
+) -> Result<SplitReferences> {
     let mut found = SplitReferences::default();
     for own in context.relas.chunk_by(|a, b| a.0 == b.0) {
         let Some((section, _)) = own.first() else { continue };
+        if metadata.binary_search_by_key(section, |m| m.section).is_ok() {
+            continue;
+        }
         let source = source(context, texts, *section);
         let begins = match source {
             ReferenceSource::Unwind => begins(context, *section)?,

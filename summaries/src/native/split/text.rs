@@ -5,7 +5,7 @@
 
 use super::division::IntraSectionReference;
 use crate::limit::Limit;
-use crate::native::decode::{Flow, Instruction};
+use crate::native::decode::{self, Flow, Instruction};
 use crate::summary::{Atom, AtomKind, atom_flags};
 
 /// A step of the division; its error is the limit that keeps the section whole, and what was found there.
@@ -21,6 +21,8 @@ pub(super) struct Function {
     pub(super) start: u64,
     /// Behind the last byte that a symbol covers.
     pub(super) end: u64,
+    /// Where the instructions without effect begin that lie before `start` and may be patched; else `start`.
+    pub(super) prefix: u64,
     /// The largest power of two that divides the offset of a symbol of it: what the section may have guaranteed.
     pub(super) align: u64,
     /// An FDE describes its first instruction.
@@ -94,6 +96,30 @@ impl Text<'_> {
         self.functions.get(found).filter(|f| offset < f.end).map(|_| found)
     }
 
+    /// The function whose code or prefix holds this offset.
+    pub(super) fn owner_at(&self, offset: u64) -> Option<usize> {
+        let found = self.functions.partition_point(|f| f.end <= offset);
+        self.functions.get(found).filter(|f| f.prefix <= offset).map(|_| found)
+    }
+
+    /// Metadata says that the bytes from `offset` on belong to the function there, or to the next one.
+    pub(super) fn extend_to(&mut self, offset: u64) {
+        let next = self.functions.partition_point(|f| f.end <= offset);
+        let Some(function) = self.functions.get_mut(next) else {
+            return self
+                .refuse(Limit::UncoveredCode, format!("metadata of {offset:#x}, which is in no function"));
+        };
+        let before = self.bytes.get(offset as usize..function.start as usize);
+        match before {
+            // It is in the function.
+            None => {}
+            Some(before) if decode::is_padding(before) => function.prefix = function.prefix.min(offset),
+            Some(_) => {
+                self.refuse(Limit::UncoveredCode, format!("metadata of {offset:#x}, which is in no function"))
+            }
+        }
+    }
+
     /// The number of the function that begins at this offset.
     pub(super) fn starting_at(&self, offset: u64) -> Option<usize> {
         self.functions.binary_search_by_key(&offset, |f| f.start).ok()
@@ -129,7 +155,7 @@ impl Text<'_> {
 
     /// Where a part begins. Padding belongs to the function before it, and what is before the first one to that.
     pub(super) fn part_start(&self, part: usize) -> u64 {
-        if part == 0 { 0 } else { self.functions.get(part).map_or(0, |f| f.start) }
+        if part == 0 { 0 } else { self.functions.get(part).map_or(0, |f| f.prefix) }
     }
 
     /// Keep the functions `a` to `b` together.
@@ -171,7 +197,7 @@ impl Text<'_> {
             if self.part.get(i) != Some(&i) {
                 continue;
             }
-            match function.start.is_multiple_of(align) {
+            match function.prefix.is_multiple_of(align) {
                 true => align = 1,
                 false => self.keep_together(i - 1, i),
             }

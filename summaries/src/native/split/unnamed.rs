@@ -50,6 +50,10 @@ pub(super) fn refuse(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>], fou
         let Some(text) = texts.get(index) else { continue };
         let function = text.function_at(symbol.value);
         let starts = text.starting_at(symbol.value).is_some();
+        // clang refers to no type hash (`-fsanitize=kcfi`): it lies before the function, and is read by its distance from it.
+        if context.tables.name(symbol.name).starts_with(b"__cfi_") {
+            at(index, function, &|k| k.referred = true);
+        }
         match symbol.binding {
             Binding::Local => at(index, function, &|k| k.local |= starts),
             _ => at(index, function, &|k| k.global = true),
