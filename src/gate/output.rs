@@ -5,12 +5,10 @@
 
 use std::ffi::OsStr;
 
-use rustc_hash::FxHashMap;
-use summaries::{AtomKind, Binding, ModuleKind, ModuleSummary, Visibility, atom_flags};
+use summaries::{AtomKind, ModuleKind, ModuleSummary, Visibility, atom_flags};
 
 use super::plain_link::PlainLink;
 use crate::config::{Config, Dialect, OutputKind};
-use crate::ids::ModuleId;
 use crate::index::{Index, LinkInputs, RootReason};
 use crate::inputs::SequenceItem;
 use crate::plan::{Action, Plan};
@@ -62,17 +60,9 @@ impl PlainLink {
         }
         let exported = index.roots.iter().filter(|r| r.reason == RootReason::Exported);
         let certain = config.output_kind == OutputKind::Shared && config.exclude_libs.is_empty();
-        // What may be merged with copies in other files lld leaves out, where the address is of no matter.
-        let modules = index.modules.iter().zip(summaries).filter(|(_, s)| s.kind == ModuleKind::Bitcode);
-        let bitcode: FxHashMap<ModuleId, &ModuleSummary> = modules.map(|(m, s)| (m.module, *s)).collect();
-        let is_merged = |symbol: &GlobalSymbol<'_>| match symbol.prevailing {
-            Prevailing::Module { module, symbol } => {
-                bitcode.get(&module).is_some_and(|s| s.symbols[symbol.index()].binding == Binding::Weak)
-            }
-            _ => false,
-        };
+        // What may be merged with copies in other files lld leaves out, where all definitions allow it; by which of them it goes depends on its version.
         let symbols = exported.filter(|_| certain).filter_map(|r| Some(&resolution.symbols[r.symbol?]));
-        let names = symbols.filter(|symbol| !is_merged(symbol)).map(|symbol| symbol.name);
+        let names = symbols.filter(|symbol| !symbol.omittable).map(|symbol| symbol.name);
         let scripts = &inputs.scripts;
         let by_script =
             |name: &&[u8]| scripts.version_global.is_none() || scripts.versions.contains_key(*name);

@@ -131,6 +131,9 @@ fn same_names(
             if hides && !sources.config.exclude_libs.is_empty() {
                 pairs.push((prevailing, atom));
             }
+            if sources.resolution.demanding.binary_search(&(this.module, SymbolIdx::new(i))).is_ok() {
+                pairs.push((prevailing, atom));
+            }
             if common && winner.is_some_and(|w| matches!(w.definition, Definition::Common(_))) {
                 // Linkers give a common symbol the greatest size and the greatest alignment of all its mentions.
                 pairs.push((prevailing, atom));

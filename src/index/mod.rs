@@ -48,7 +48,7 @@ pub enum EdgeKind {
     /// `__start_X` or `__stop_X`: means every section X.
     StartStop,
     /// The source defines a global symbol of which the target has the definition that prevails, or both have a part
-    /// of one common symbol.
+    /// of one common symbol, or the target gives the symbol an attribute that the linker merges.
     SameName,
 }
 

@@ -48,6 +48,7 @@ impl Link {
                         strong_reference: false,
                         by_bitcode: false,
                         by_generated_code: false,
+                        omittable: false,
                     })
                 });
                 let old = resolution.symbols[id].prevailing;

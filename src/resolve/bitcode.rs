@@ -47,6 +47,8 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
         ty: SymbolType::Untyped,
         size: 0,
         visibility: s.visibility,
+        omittable: s.omittable,
+        unnamed_addr: s.unnamed_addr,
     });
     let comdats = found.comdats.iter().enumerate().filter(|(_, c)| !c.keeps_all).map(|(i, c)| {
         let section = symbols::group_section(i as u32);

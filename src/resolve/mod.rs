@@ -6,6 +6,7 @@
 mod bitcode;
 mod linker_defined;
 mod lld;
+mod merging;
 mod mold;
 mod prevail;
 mod resolution;

@@ -16,7 +16,7 @@ use super::resolution::{
 };
 use super::symbol_table::HashedName;
 use super::symtab::{self, Entry};
-use super::{bitcode, wild};
+use super::{bitcode, merging, wild};
 use crate::config::Dialect;
 use crate::error::lossy;
 use crate::ids::{DsoId, Id, IdVec, ModuleId, SymbolId};
@@ -123,6 +123,8 @@ pub(super) fn decide<'a>(link_symbols: &LinkSymbols<'a>, extraction: Extraction)
     resolution.late.dedup();
     let mold = link_symbols.config.linker.dialect == Dialect::Mold;
     let each = || seen.par_iter().zip(&link_symbols.table.names).with_min_len(GRAIN);
+    let prevails = |best: BestDefinition| merging::definition(link_symbols, best.module, best.symbol);
+    let is_omittable = |s: &NameFacts| s.best.and_then(prevails).is_some_and(|g| g.omittable);
     let symbols = each().map(|(s, name)| GlobalSymbol {
         name,
         prevailing: prevailing(link_symbols, taken, name, s, mold),
@@ -133,6 +135,7 @@ pub(super) fn decide<'a>(link_symbols: &LinkSymbols<'a>, extraction: Extraction)
         strong_reference: s.strong_reference,
         by_bitcode: s.by_bitcode,
         by_generated_code: s.by_generated_code,
+        omittable: s.by_bitcode && is_omittable(s),
     });
     resolution.symbols = IdVec::from(symbols.collect::<Vec<_>>());
     let both = || each().zip(resolution.symbols.as_slice());
@@ -147,6 +150,7 @@ pub(super) fn decide<'a>(link_symbols: &LinkSymbols<'a>, extraction: Extraction)
     let messages = messages(link_symbols, &loaded, taken, &seen).into_iter();
     resolution.limits.extend(messages.map(|detail| (None, link_limit(Limit::LinkerMessage, detail))));
     lazy_unknowns(link_symbols, &modules, &mut resolution);
+    resolution.demanding = merging::demanding(link_symbols, &loaded, &resolution.symbols);
     let ambiguous = unmodelled_names(link_symbols, &loaded).into_iter();
     resolution.limits.extend(ambiguous.map(|detail| (None, link_limit(Limit::AmbiguousResolution, detail))));
     resolution.loaded = loaded;

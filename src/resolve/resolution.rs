@@ -46,6 +46,8 @@ pub struct GlobalSymbol<'a> {
     pub by_bitcode: bool,
     /// The code that is made of bitcode may refer to it, whatever is mentioned.
     pub by_generated_code: bool,
+    /// The definition that prevails is one of bitcode that asks for no entry of `.dynsym`.
+    pub omittable: bool,
 }
 
 /// What resolve knows of a module that is in the link.
@@ -109,6 +111,8 @@ pub struct Resolution<'a> {
     /// The mentions of libraries, sorted by what they come after.
     pub dso_mentions: Vec<DsoMention>,
     pub limits: Vec<(Option<ModuleId>, LimitRecord)>,
+    /// Definitions in bitcode that don't prevail and ask more of the linker than the one that does ([`merging`](super::merging)), sorted.
+    pub demanding: Vec<(ModuleId, SymbolIdx)>,
     /// A module of bitcode is in the link.
     pub has_bitcode: bool,
     /// Members that stay out and that the linker must see all the same, ascending: native ones that it may load for the code that it makes

@@ -42,6 +42,10 @@ pub(super) struct Global<'a> {
     /// Its size in bytes, as `st_size` says it.
     pub(super) size: u64,
     pub(super) visibility: Visibility,
+    /// A definition in bitcode that asks for no entry of `.dynsym` ([`summaries::bitcode::symbols::LinkerSymbol::omittable`]).
+    pub(super) omittable: bool,
+    /// A value of bitcode whose address means nothing.
+    pub(super) unnamed_addr: bool,
 }
 
 impl<'a> Global<'a> {
@@ -134,6 +138,8 @@ pub(super) fn read(data: &[u8], dialect: Dialect) -> Option<ModuleSymbols<'_>> {
                 elf::STV_PROTECTED => Visibility::Protected,
                 _ => Visibility::Default,
             },
+            omittable: false,
+            unnamed_addr: false,
         });
     }
     let mut excluded = Vec::new();

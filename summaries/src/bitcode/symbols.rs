@@ -28,6 +28,10 @@ pub struct LinkerSymbol<'a> {
     /// Size and alignment of a tentative definition, in bytes; 0 where the size is not known.
     pub common: Option<(u64, u64)>,
     pub thread_local: bool,
+    /// See [`SymtabSymbol::omittable`].
+    pub omittable: bool,
+    /// See [`SymtabSymbol::unnamed_addr`].
+    pub unnamed_addr: bool,
     pub visibility: Visibility,
     /// It is an index into [`LinkerSymbols::comdats`].
     pub comdat: Option<u32>,
@@ -95,6 +99,8 @@ fn of_symtab<'a>(file: &BitcodeFile<'a>, symtab: &BitcodeSymtab<'a>) -> LinkerSy
                 weak: s.weak,
                 common: s.common,
                 thread_local: s.thread_local,
+                omittable: s.omittable,
+                unnamed_addr: s.unnamed_addr,
                 visibility: s.visibility,
                 comdat: s.comdat,
                 used: s.used,
@@ -130,6 +136,8 @@ pub fn of_modules<'a>(file: &BitcodeFile<'a>) -> LinkerSymbols<'a> {
                     weak: value.linkage.is_weak(),
                     common: (value.linkage == Linkage::Common).then_some((0, value.align)),
                     thread_local: value.thread_local,
+                    omittable: false,
+                    unnamed_addr: false,
                     visibility: value.visibility,
                     comdat,
                     used: false,

@@ -17,8 +17,10 @@ mod flag {
     pub(super) const INDIRECT: u32 = 1 << 6;
     pub(super) const USED: u32 = 1 << 7;
     pub(super) const TLS: u32 = 1 << 8;
+    pub(super) const MAY_OMIT: u32 = 1 << 9;
     pub(super) const GLOBAL: u32 = 1 << 10;
     pub(super) const FORMAT_SPECIFIC: u32 = 1 << 11;
+    pub(super) const UNNAMED_ADDR: u32 = 1 << 13;
 }
 
 /// Sizes of the records, in bytes.
@@ -56,6 +58,10 @@ pub struct SymtabSymbol<'a> {
     /// In `llvm.used` or `llvm.compiler.used`, or named by inline assembly.
     pub used: bool,
     pub thread_local: bool,
+    /// An inline function, or a constant like one, of which nothing compares the address (LLVM, `canBeOmittedFromSymbolTable`).
+    pub omittable: bool,
+    /// Its address means nothing in any module (`unnamed_addr`).
+    pub unnamed_addr: bool,
     pub global: bool,
     /// No symbol to a linker: an intrinsic, a private value, metadata.
     pub format_specific: bool,
@@ -147,6 +153,8 @@ fn table<'a>(blob: &'a [u8], strtab: &'a [u8]) -> Option<Option<BitcodeSymtab<'a
             indirect: has(flag::INDIRECT),
             used: has(flag::USED),
             thread_local: has(flag::TLS),
+            omittable: has(flag::MAY_OMIT),
+            unnamed_addr: has(flag::UNNAMED_ADDR),
             global: has(flag::GLOBAL),
             format_specific: has(flag::FORMAT_SPECIFIC),
         });

@@ -81,9 +81,11 @@ fn targets_of(module: &Module<'_>, numbers: &GlobalNumbers<'_>, value: usize) ->
     let symbol = numbers.symbols.get(value).copied().flatten();
     targets.extend(symbol.map(Target::Symbol));
     // Another definition may prevail over it, and this one be used all the same.
-    let has_rivals = !of.linkage.is_local() && of.linkage != Linkage::External;
+    let base = symbols::base_object(module, value as u32);
+    // Of several strong definitions in COMDATs of one name the first prevails.
+    let in_comdat = base.and_then(|b| module.values.get(b as usize)).is_some_and(|b| b.comdat.is_some());
+    let has_rivals = !of.linkage.is_local() && (of.linkage != Linkage::External || in_comdat);
     if has_rivals && !matches!(of.kind, ValueKind::Ifunc { .. }) {
-        let base = symbols::base_object(module, value as u32);
         let own = base.and_then(|b| numbers.atom(b as usize));
         targets.extend(own.map(Target::Atom));
     }

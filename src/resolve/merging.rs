@@ -1,0 +1,60 @@
+//! Symbol attributes that lld merges over all definitions of a name, the prevailing one and the others.
+//!
+//! Link-time optimisation takes one definition, and three attributes of the others: the most constraining visibility, whether `.dynsym` may do without the symbol
+//! (`canBeOmittedFromSymbolTable`: only if all definitions say so), and whether the address means nothing (`unnamed_addr`, likewise).
+//! A definition in bitcode that changes the result is kept with the one that prevails. Size and alignment of common symbols merge too: see
+//! [`EdgeKind::SameName`](crate::index::EdgeKind::SameName).
+
+use rayon::prelude::*;
+use summaries::SymbolIdx;
+
+use super::link_symbols::LinkSymbols;
+use super::resolution::{GlobalSymbol, Prevailing};
+use super::symtab::{Entry, Global};
+use crate::config::OutputKind;
+use crate::ids::{Id, IdVec, ModuleId, SymbolId};
+use crate::inputs::FileKind;
+
+/// The entry of a module's symbol table.
+pub(super) fn definition<'w>(
+    link_symbols: &'w LinkSymbols<'_>,
+    module: ModuleId,
+    symbol: SymbolIdx,
+) -> Option<&'w Global<'w>> {
+    let symbols = link_symbols.modules.get(module.index())?.as_ref()?;
+    symbols.globals.get(symbol.0.checked_sub(symbols.first_global)? as usize)
+}
+
+/// Definitions in bitcode that do not prevail, and give the symbol an attribute that the prevailing one does not give it.
+pub(super) fn demanding(
+    link_symbols: &LinkSymbols<'_>,
+    loaded: &[ModuleId],
+    symbols: &IdVec<SymbolId, GlobalSymbol<'_>>,
+) -> Vec<(ModuleId, SymbolIdx)> {
+    let config = link_symbols.config;
+    let exports = config.output_kind == OutputKind::Shared || config.export_dynamic;
+    let asks_more = |copy: &Global<'_>, prevailing: &Global<'_>| {
+        let lasts = prevailing.omittable && !copy.omittable || prevailing.unnamed_addr && !copy.unnamed_addr;
+        exports && lasts || prevailing.visibility.merge(copy.visibility) != prevailing.visibility
+    };
+    let of_module = |module: &ModuleId| {
+        let first = link_symbols.modules[module.index()].as_ref().map_or(0, |m| m.first_global);
+        let globals = link_symbols.linked_globals(*module).enumerate();
+        let mut demanding = Vec::new();
+        for (i, (id, copy)) in globals.filter(|(_, (_, g))| g.entry != Entry::Undefined) {
+            let entry = SymbolIdx(first + i as u32);
+            let Prevailing::Module { module: other, symbol } = symbols[id].prevailing else { continue };
+            if other == *module && symbol == entry {
+                continue;
+            }
+            if definition(link_symbols, other, symbol).is_some_and(|prevailing| asks_more(copy, prevailing)) {
+                demanding.push((*module, entry));
+            }
+        }
+        demanding
+    };
+    let bitcode = loaded.par_iter().filter(|m| link_symbols.inputs.modules[**m].kind == FileKind::Bitcode);
+    let mut found: Vec<_> = bitcode.flat_map_iter(of_module).collect();
+    found.sort_unstable();
+    found
+}
