@@ -72,7 +72,7 @@ pub fn is_followed(
     live <= prune.budget() && MentionedCode::of(index, summaries, liveness).reaches(prune.gate)
 }
 
-/// The bytes of code of each atom. How large functions of LLVM bitcode become is not known; each counts by its bitcode.
+/// The bytes of code of each atom. A function of LLVM bitcode counts by its block of bitcode.
 pub(crate) fn code_sizes(index: &Index, summaries: &[&ModuleSummary]) -> Vec<u64> {
     let mut sizes = Vec::with_capacity(index.atom_count());
     for atom in summaries.iter().flat_map(|summary| &summary.atoms) {

@@ -3,7 +3,7 @@
 //! An atom for each defined function and variable, in a section of its own as linkers generate code, and one for inline assembly. References are those of the summary for the thin link; without one that
 //! was read, the first atom refers to every symbol. Such a module is linked as it is (limit `opaque-bitcode`), so what is said of its insides informs and decides nothing.
 //! From the granularity `functions` on references are those of the IR itself, and from `pointers` on its functions have summaries: both is what [`flow`] makes of it.
-//! Left out: sizes of functions, which are not known before code is generated (0).
+//! The size of a function is that of its block of bitcode, since that of its code is not known before code is generated; where no body is read it is 0.
 
 use rustc_hash::FxHashMap;
 

@@ -82,6 +82,13 @@ pub struct Stream<'a> {
     blob: Option<&'a [u8]>,
 }
 
+impl StreamPlace {
+    /// The bytes of the block, without its header.
+    pub(super) fn size(&self) -> u64 {
+        self.end.saturating_sub(self.at) / 8
+    }
+}
+
 impl<'a> Stream<'a> {
     /// A stream that is read from the magic on.
     ///

@@ -28,9 +28,9 @@ pub struct LinkerSymbol<'a> {
     /// Size and alignment of a tentative definition, in bytes; 0 where the size is not known.
     pub common: Option<(u64, u64)>,
     pub thread_local: bool,
-    /// See [`SymtabSymbol::omittable`].
+    /// As [`SymtabSymbol::omittable`] says it; false where there is no table.
     pub omittable: bool,
-    /// See [`SymtabSymbol::unnamed_addr`].
+    /// As [`SymtabSymbol::unnamed_addr`] says it; false where there is no table.
     pub unnamed_addr: bool,
     pub visibility: Visibility,
     /// It is an index into [`LinkerSymbols::comdats`].

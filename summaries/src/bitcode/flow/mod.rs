@@ -26,6 +26,7 @@ use super::ir::constants::ConstantKind;
 use super::ir::function::Body;
 use super::ir::mentions::MentionSearch;
 use super::ir::{self, BodyReader, GlobalKind, IrModule, ValueId};
+use super::linkage::Linkage;
 use super::lower::Numbering;
 use super::module::Module;
 use super::symbols;
@@ -59,7 +60,7 @@ pub(super) struct ModuleValueFlow {
     pub(super) references: Vec<Reference>,
     /// The elements are indexed by atom.
     pub(super) functions: Vec<FunctionSummary>,
-    /// The sizes of variables are in bytes.
+    /// In bytes: what a variable takes in memory, and the block of bitcode of a function's body.
     pub(super) sizes: Vec<(AtomIdx, u64)>,
     /// Functions that may take arguments in any register.
     pub(super) takes_registers: Vec<AtomIdx>,
@@ -92,7 +93,7 @@ fn insert(list: &mut Vec<ValueId>, value: ValueId) {
 /// What is asked of the IR; each with what stands before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FlowRequest {
-    /// What each function and initializer mentions ([`ModuleValueFlow::references`]), and the sizes of variables.
+    /// What each function and initializer mentions ([`ModuleValueFlow::references`]), and the sizes of both.
     References,
     /// The functions of [`ModuleValueFlow::functions`], and what limits them.
     Functions,
@@ -267,6 +268,13 @@ impl ModuleFlowBuilder<'_> {
             if !body.is_understood() {
                 let name = String::from_utf8_lossy(name);
                 return Err(format!("LLVM bitcode with function {name} that is not understood"));
+            }
+            let linkage = self.module.values.get(body.function.0 as usize).map(|v| v.linkage);
+            // No code is made of a copy for inlining.
+            if let Some(place) =
+                self.ir.bodies.get(index).filter(|_| linkage != Some(Linkage::AvailableExternally))
+            {
+                self.out.sizes.push((atom, place.place.size()));
             }
             let section = sections(atom);
             let mut mentioned = self.mentions.of_body(&body);

@@ -63,7 +63,7 @@ impl Global {
 pub struct BodyPlace {
     /// The function that it is of, a global value.
     pub function: ValueId,
-    pub(super) place: StreamPlace,
+    pub(in crate::bitcode) place: StreamPlace,
 }
 
 #[derive(Debug, Clone, Default)]
