@@ -7,6 +7,7 @@
 mod environment;
 mod line;
 pub mod linker;
+pub(crate) mod lto;
 pub mod prune;
 mod table;
 pub mod words;

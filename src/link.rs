@@ -15,7 +15,7 @@ pub mod workspace;
 
 pub use response_file::response_file;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -80,12 +80,24 @@ pub fn link_pruned(config: &Config, emitted: &EmittedLink, workspace: &Workspace
     run(config, &line, &workspace.copies)
 }
 
+fn is_time_trace(word: &OsStr) -> bool {
+    word == "--time-trace" || word == "-time-trace"
+}
+
 /// The line with the output at `output`.
 pub fn words(config: &Config, emitted: &EmittedLink, output: &Path) -> Vec<OsString> {
     let mut line = Vec::new();
     let mut has_output = false;
+    let dialect = config.linker.dialect;
     for word in &emitted.line {
         match word {
+            LineWord::Word(word) if dialect == Dialect::Lld && is_time_trace(word) => {
+                // Without a name it lies beside the output, which is the one that lld knows.
+                let mut named = OsString::from("--time-trace=");
+                named.push(&config.output);
+                named.push(".time-trace");
+                line.push(named);
+            }
             LineWord::Word(word) => line.push(word.clone()),
             LineWord::Output(_) => {
                 has_output = true;

@@ -416,7 +416,7 @@ impl LineParser {
             "no-warn-common" => self.config.warn_common = false,
             "warn-backrefs" => self.config.warn_backrefs = true,
             "no-warn-backrefs" => self.config.warn_backrefs = false,
-            "why-extract" | "trace-symbol" | "y" | "time-trace" | "print-archive-stats" => {
+            "why-extract" | "trace-symbol" | "y" | "print-archive-stats" => {
                 self.config.explaining.push(opt.spelling());
             }
             // They write more files beside the output.

@@ -20,6 +20,7 @@ use super::linker_defined::start_stop_section;
 use super::resolution::link_limit;
 use super::symbol_table::HashedName;
 use super::symtab::{Comdat, Entry, Global, ModuleSymbols};
+use crate::args::lto;
 use crate::ids::{Id, ModuleId, SymbolId};
 use crate::inputs::{FileKind, SymbolType};
 
@@ -107,7 +108,7 @@ pub(super) struct LateExtraction {
     /// Native members that are not loaded now and may be for generated code, ascending; none where no bitcode is.
     pub(super) native: Vec<ModuleId>,
     pub(super) any_bitcode: bool,
-    /// What the bitcode of the link says in places that are in no table of symbols.
+    /// What the bitcode of the link says in places that are in no table of symbols, and what options of link-time optimisation name.
     hidden: Vec<SymbolId>,
     /// Bitcode of which that can't be told.
     opaque: Option<ModuleId>,
@@ -134,6 +135,10 @@ impl LateExtraction {
                 (*m, words.map(|w| w.iter().filter_map(|w| link_symbols.table.find(w)).collect()))
             })
             .collect();
+        // An option may name a function that LLVM calls.
+        let by_option = lto::words(&link_symbols.config.linker_args);
+        let by_option: Vec<SymbolId> = by_option.iter().filter_map(|w| link_symbols.table.find(w)).collect();
+        let by_option = by_option.into_iter().filter(|_| any_bitcode);
         let defines = |m: &ModuleId| {
             link_symbols.globals(*m).any(|(_, g)| g.entry != Entry::Undefined && is_generated(g.name))
         };
@@ -142,7 +147,7 @@ impl LateExtraction {
             native: Vec::new(),
             any_bitcode,
             opaque: words.iter().find(|w| w.1.is_none()).map(|w| w.0),
-            hidden: words.into_iter().filter_map(|w| w.1).flatten().collect(),
+            hidden: words.into_iter().filter_map(|w| w.1).flatten().chain(by_option).collect(),
         };
         late.native = late.loadable(link_symbols, of_kind(FileKind::Object).collect());
         late
