@@ -99,6 +99,7 @@ fn of_module(
         pin_mention: Vec::new(),
         discarded_groups: loaded.map_or_else(Vec::new, |m| discarded_groups(summary, m)),
         addresses: None,
+        same_source: resolution.same_source.binary_search(&this.module).is_ok(),
         drops_empty_fdes: false,
         section_names: Vec::new(),
     }

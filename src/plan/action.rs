@@ -40,6 +40,9 @@ pub struct ModulePlan {
     pub untouched: bool,
     /// What its address-significance table says, if it gets one ([`mark_foldable`](super::fold::mark_foldable)).
     pub addresses: Option<Significance>,
+    /// A module of LLVM bitcode, and another one in the link has the same name of its source file. LLVM tells local symbols of the two that it makes global apart
+    /// by the modules' hashes, which must differ although what is kept may be equal.
+    pub same_source: bool,
     /// FDEs that describe no byte are left out.
     pub drops_empty_fdes: bool,
     /// By `AtomIdx`: the atom is emitted as a section of its own, with this name. Empty means "none of them".

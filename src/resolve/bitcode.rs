@@ -60,6 +60,7 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
         globals: globals.collect(),
         comdats: comdats.collect(),
         excluded: None,
+        sources: file.modules.iter().map(|m| m.source_file.clone().into()).collect(),
     })
 }
 

@@ -58,3 +58,18 @@ pub(super) fn demanding(
     found.sort_unstable();
     found
 }
+
+/// Modules of bitcode of which another one of the link has the same name of its source file.
+pub(super) fn same_source(link_symbols: &LinkSymbols<'_>, loaded: &[ModuleId]) -> Vec<ModuleId> {
+    let sources = |m: &ModuleId| link_symbols.modules[m.index()].iter().flat_map(|s| &s.sources);
+    let mut named: Vec<(&[u8], ModuleId)> =
+        loaded.iter().flat_map(|m| sources(m).map(|source| (&**source, *m))).collect();
+    named.sort_unstable();
+    // The modules of one file have one name.
+    named.dedup();
+    let shared = named.chunk_by(|a, b| a.0 == b.0).filter(|chunk| chunk.len() > 1);
+    let mut modules: Vec<ModuleId> = shared.flatten().map(|n| n.1).collect();
+    modules.sort_unstable();
+    modules.dedup();
+    modules
+}

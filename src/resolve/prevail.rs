@@ -150,6 +150,7 @@ pub(super) fn decide<'a>(link_symbols: &LinkSymbols<'a>, extraction: Extraction)
     let messages = messages(link_symbols, &loaded, taken, &seen).into_iter();
     resolution.limits.extend(messages.map(|detail| (None, link_limit(Limit::LinkerMessage, detail))));
     lazy_unknowns(link_symbols, &modules, &mut resolution);
+    resolution.same_source = merging::same_source(link_symbols, &loaded);
     resolution.demanding = merging::demanding(link_symbols, &loaded, &resolution.symbols);
     let ambiguous = unmodelled_names(link_symbols, &loaded).into_iter();
     resolution.limits.extend(ambiguous.map(|detail| (None, link_limit(Limit::AmbiguousResolution, detail))));

@@ -113,6 +113,8 @@ pub struct Resolution<'a> {
     pub limits: Vec<(Option<ModuleId>, LimitRecord)>,
     /// Definitions in bitcode that don't prevail and ask more of the linker than the one that does ([`merging`](super::merging)), sorted.
     pub demanding: Vec<(ModuleId, SymbolIdx)>,
+    /// Modules of bitcode of which another one has the same name of its source file, sorted.
+    pub same_source: Vec<ModuleId>,
     /// A module of bitcode is in the link.
     pub has_bitcode: bool,
     /// Members that stay out and that the linker must see all the same, ascending: native ones that it may load for the code that it makes

@@ -79,6 +79,8 @@ pub(super) struct ModuleSymbols<'a> {
     pub(super) comdats: Vec<Comdat<'a>>,
     /// A global symbol that is defined in a section which no output has.
     pub(super) excluded: Option<&'a [u8]>,
+    /// The names of the source files, of bitcode alone.
+    pub(super) sources: Vec<Box<[u8]>>,
 }
 
 /// The symbols of which GNU ld and gold print a warning when something refers to them: those with a section

@@ -70,7 +70,7 @@ fn name_of(file: &BitcodeFile<'_>, at: ValueAt) -> String {
 /// The bitcode of a file with an action for each name.
 fn by_name(bytes: &[u8], action: impl Fn(&str) -> ValueFate) -> Result<Vec<u8>, RewriteError> {
     let survey = Survey::new(bytes)?;
-    rewrite(&survey, &|at| action(&name_of(survey.file(), at)))
+    rewrite(&survey, &|at| action(&name_of(survey.file(), at)), false)
 }
 
 fn dead_and_stub(name: &str) -> ValueFate {
@@ -277,7 +277,7 @@ fn modules_of_rustc() {
         let count = survey.file().modules[0].values.len();
         work.session.check(kept.len() < count, "nothing goes");
         let action = |at: ValueAt| if kept.contains(&at.value) { ValueFate::Keep } else { ValueFate::Drop };
-        let pruned = rewrite(&survey, &action).unwrap();
+        let pruned = rewrite(&survey, &action, false).unwrap();
         work.session.check(pruned.len() < bytes.len(), "it is not smaller");
         work.session.write("d.o", pruned);
         work.must("ar", &format!("d libr.a {member}"));
@@ -370,10 +370,12 @@ fn what_can_not_be_done_is_said() {
         let mut changed = bytes.clone();
         changed[i] ^= 1 << (i % 8);
         if let Ok(survey) = Survey::new(&changed) {
-            let _ = rewrite(&survey, &|at| {
-                [ValueFate::Keep, ValueFate::Drop, ValueFate::Stub][(at.value % 3) as usize]
-            });
-            let _ = rewrite(&survey, &|_| ValueFate::Keep);
+            let _ = rewrite(
+                &survey,
+                &|at| [ValueFate::Keep, ValueFate::Drop, ValueFate::Stub][(at.value % 3) as usize],
+                false,
+            );
+            let _ = rewrite(&survey, &|_| ValueFate::Keep, false);
         }
     }
 }
@@ -409,7 +411,7 @@ fn what_stays_mentions(work: &Work, bytes: &[u8], has_summary: bool) {
             let goes = gone.contains(&name_of(survey.file(), at).as_str());
             if goes { ValueFate::Drop } else { ValueFate::Keep }
         };
-        let pruned = rewrite(&survey, &fate).unwrap();
+        let pruned = rewrite(&survey, &fate, false).unwrap();
         let error = lto_prune::verify::bitcode("p.bc", bytes, &pruned, &fate).err();
         let symbol = error.as_ref().and_then(|e| e.symbol.as_deref());
         work.session.check_eq(&symbol, &mentioned_by, &format!("{gone:?}: {error:?}"));
@@ -421,7 +423,7 @@ fn what_stays_mentions(work: &Work, bytes: &[u8], has_summary: bool) {
         let planned =
             |at: ValueAt| if name_of(survey.file(), at) == name { ValueFate::Drop } else { ValueFate::Keep };
         let made = |at: ValueAt| if name_of(survey.file(), at) == name { fate } else { ValueFate::Keep };
-        let pruned = rewrite(&survey, &made).unwrap();
+        let pruned = rewrite(&survey, &made, false).unwrap();
         let error = lto_prune::verify::bitcode("p.bc", bytes, &pruned, &planned).err();
         work.session.check_eq(&error.is_some(), &(fate == ValueFate::Keep), &format!("{name}: {error:?}"));
         let error = lto_prune::verify::bitcode("p.bc", bytes, &pruned, &|_| ValueFate::Keep).err();
@@ -451,7 +453,7 @@ fn a_module_that_is_not_what_it_has_to_be() {
     use ValueFate::{Drop, Keep, Stub};
     let ways = [(Keep, Keep), (Drop, Keep), (Stub, Keep), (Keep, Drop), (Stub, Drop)];
     for (i, done) in ways.iter().enumerate() {
-        let pruned = rewrite(&survey, &fate(done.0, done.1)).unwrap();
+        let pruned = rewrite(&survey, &fate(done.0, done.1), false).unwrap();
         for (j, wanted) in ways.iter().enumerate() {
             let error = lto_prune::verify::bitcode("p.bc", &bytes, &pruned, &fate(wanted.0, wanted.1)).err();
             work.session.check_eq(

@@ -22,7 +22,7 @@ use crate::plan::{self, ModulePlan};
 pub fn apply(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Result<Vec<u8>> {
     let survey = Survey::new(original).map_err(|e| Error::new(Stage::Emit, e.to_string()))?;
     let fates = ValueFates::new(&survey, summary, plan);
-    rewrite(&survey, &|at| fates.of(at)).map_err(|e| {
+    rewrite(&survey, &|at| fates.of(at), plan.same_source).map_err(|e| {
         let error = Error::new(Stage::Emit, e.to_string());
         match e {
             RewriteError::Value { at, .. } | RewriteError::Refers { from: at, .. } => {

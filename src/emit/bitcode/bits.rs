@@ -38,6 +38,11 @@ impl Bits {
         &self.bytes
     }
 
+    /// The bits behind [`Bits::bytes`], which don't make a byte yet, and above them how many those are.
+    pub(super) fn rest(&self) -> u64 {
+        self.rest | u64::from(self.filled) << 8
+    }
+
     /// The lowest `width` bits (at most 56) of `value`.
     fn few(&mut self, value: u64, width: u32) {
         self.rest |= (value & ((1u64 << width) - 1)) << self.filled;

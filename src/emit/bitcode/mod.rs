@@ -2,7 +2,7 @@
 //!
 //! Dropped values become weak declarations that nothing refers to ([`values`]), the bodies of dropped functions are left out, and stubs get one that traps
 //! ([`stub`]). Value ids stay, so that all else is copied bit by bit ([`copier`]); what depends on it is made again: the
-//! table of functions' places, the summary ([`summary`]), the string table ([`names`]), the hash by which ThinLTO caches. The symbol table is left out: LLVM makes it again of the
+//! table of functions' places, the summary ([`summary`]), the string table ([`names`]), the hash by which ThinLTO caches and names promoted locals ([`rewrite`]). The symbol table is left out: LLVM makes it again of the
 //! modules where there is none (`irsymtab::readBitcode`).
 //!
 //! Safe because of what is refused: a module with anything unknown ([`Survey`]), a kept entry of the summary that refers to something dropped. Without a summary the
@@ -38,11 +38,15 @@ use names::ValueNames;
 ///
 /// Declarations of intrinsics stay whatever is said of them: no linker sees them.
 ///
+/// The hash of a module is one of what is written of it, with all names. The original's, which is one of dropped code too, goes into it only where
+/// `keeps_identity` says so: then an edit in dropped code changes the hash as well.
+///
 /// # Errors
 /// A value whose action [`Survey::forbids`], or a reference from something kept to something dropped.
 pub fn rewrite(
     survey: &Survey<'_>,
     actions: &impl Fn(ValueAt) -> ValueFate,
+    keeps_identity: bool,
 ) -> Result<Vec<u8>, RewriteError> {
     let mut fates = Vec::new();
     for (number, of_file) in survey.file().modules.iter().enumerate() {
@@ -69,7 +73,13 @@ pub fn rewrite(
                 let base = base.take().unwrap_or((began, at));
                 let names = strtab.as_mut();
                 let names = names.ok_or(Unsupported::Place("a string table"))?;
-                let of = module::SourceModule { number: number as u32, module: of_file, types, fates };
+                let of = module::SourceModule {
+                    number: number as u32,
+                    module: of_file,
+                    types,
+                    fates,
+                    keeps_identity,
+                };
                 module::Rewriter::new(&mut copier, of, names, base).run()?;
             }
             Event::Enter(block::SYMTAB) => {

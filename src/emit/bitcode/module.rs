@@ -57,6 +57,8 @@ pub(super) struct SourceModule<'c, 'a> {
     pub(super) types: &'c Types,
     /// The elements are indexed by value id.
     pub(super) fates: &'c [ValueFate],
+    /// The hash depends on the original's too: see [`ModulePlan::same_source`](crate::plan::ModulePlan::same_source).
+    pub(super) keeps_identity: bool,
 }
 
 /// A module, whose block has been opened.
@@ -75,6 +77,8 @@ pub(super) struct Rewriter<'c, 'a> {
     places: Vec<(u32, u64, Option<u64>)>,
     /// Where the place of the table of places is to be written, in bits of the output; what it is in the source.
     table: Option<(u64, u64)>,
+    /// The hash, which LLVM writes last, has been written.
+    is_hashed: bool,
 }
 
 impl<'c, 'a> Rewriter<'c, 'a> {
@@ -98,6 +102,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
             bodies: bodies.into_iter(),
             places: Vec::new(),
             table: None,
+            is_hashed: false,
         }
     }
 
@@ -110,6 +115,9 @@ impl<'c, 'a> Rewriter<'c, 'a> {
         let drops = self.of.fates.iter().any(|f| *f != ValueFate::Keep);
         loop {
             match self.copier.next()? {
+                Event::Enter(_) if self.is_hashed => {
+                    return Err(Unsupported::Place("a block behind the hash").into());
+                }
                 Event::Enter(block::BLOCKINFO) => self.read_through(block::BLOCKINFO)?,
                 Event::Enter(block::TYPE_NEW) if self.stub_types.is_some() => self.type_table()?,
                 Event::Enter(block::FUNCTION) => self.body()?,
@@ -144,6 +152,9 @@ impl<'c, 'a> Rewriter<'c, 'a> {
     }
 
     fn record(&mut self, code: u32) -> Result<(), RewriteError> {
+        if self.is_hashed {
+            return Err(Unsupported::Place("a record behind the hash").into());
+        }
         match code {
             code::GLOBALVAR | code::FUNCTION | code::ALIAS | code::IFUNC => {
                 let fate = self.of.fates.get(self.next_value).copied().unwrap_or(ValueFate::Keep);
@@ -172,13 +183,18 @@ impl<'c, 'a> Rewriter<'c, 'a> {
                 self.table = (place != 0).then_some((field, place));
             }
             code::HASH if self.of.fates.iter().any(|f| *f != ValueFate::Keep) => {
-                let mut what =
-                    self.copier.out.bytes().get((self.base.1 / 8) as usize..).unwrap_or_default().to_vec();
-                what.extend(self.copier.operands().iter().flat_map(|word| word.to_le_bytes()));
-                let digest = hashing::hash(&what);
+                let out = &self.copier.out;
+                let written = out.bytes().get((self.base.1 / 8) as usize..).unwrap_or_default();
+                let (rest, names) = (out.rest().to_le_bytes(), self.names.text());
+                let original = match self.of.keeps_identity {
+                    true => self.copier.operands().iter().flat_map(|word| word.to_le_bytes()).collect(),
+                    false => Vec::new(),
+                };
+                let digest = hashing::hash_of_parts(&[written, &rest, names[0], names[1], &original]);
                 let words = digest.chunks_exact(4).map(|w| w.iter().fold(0, |v, b| v << 8 | u64::from(*b)));
                 let words: Vec<u64> = words.take(5).collect();
                 self.copier.replace(code, &words);
+                self.is_hashed = true;
             }
             _ => {}
         }

@@ -52,6 +52,11 @@ impl<'a> ValueNames<'a> {
         (offset as u64, name.len() as u64)
     }
 
+    /// The text of all names, in two parts.
+    pub(super) fn text(&self) -> [&[u8]; 2] {
+        [self.old, &self.added]
+    }
+
     /// What is in the STRTAB block, with abbreviation ids of [`WIDTH`] bits.
     pub(super) fn write(&self, out: &mut Bits) -> Result<(), RewriteError> {
         let length = self.old.len() + self.added.len();
