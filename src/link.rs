@@ -92,7 +92,7 @@ pub fn words(config: &Config, emitted: &EmittedLink, output: &Path) -> Vec<OsStr
     for word in &emitted.line {
         match word {
             LineWord::Word(word) if dialect == Dialect::Lld && is_time_trace(word) => {
-                // Without a name it lies beside the output, which is the one that lld knows.
+                // lld would name the file after the temporary output.
                 let mut named = OsString::from("--time-trace=");
                 named.push(&config.output);
                 named.push(".time-trace");

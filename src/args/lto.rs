@@ -52,7 +52,7 @@ const MODELLED: &[&str] = &[
     "time-trace-granularity=",
 ];
 
-/// Those of [`MODELLED`] that a number follows.
+/// Options of [`MODELLED`] that end with a digit.
 const LEVELS: [&str; 3] = ["lto-CGO", "lto-O", "plugin-opt=O"];
 
 /// LLVM's own options that load a plugin or rename symbols.
@@ -166,7 +166,7 @@ pub(crate) fn unmodelled(args: &[OsString]) -> Option<String> {
 pub(crate) fn words(args: &[OsString]) -> Vec<Vec<u8>> {
     let in_name = |c: &u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'.' | b'$') || *c >= 0x80;
     let text = |option: LtoOption| match option {
-        // What gcc tells its own plugin: libraries, and a file.
+        // Options of gcc's own plugin: libraries, and a file.
         LtoOption::Llvm(option)
             if option.starts_with("pass-through=") || option.starts_with("fresolution=") =>
         {

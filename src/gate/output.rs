@@ -60,7 +60,7 @@ impl PlainLink {
         }
         let exported = index.roots.iter().filter(|r| r.reason == RootReason::Exported);
         let certain = config.output_kind == OutputKind::Shared && config.exclude_libs.is_empty();
-        // What may be merged with copies in other files lld leaves out, where all definitions allow it; by which of them it goes depends on its version.
+        // lld leaves out a symbol if all definitions allow it. Which definitions count depends on the version of lld.
         let symbols = exported.filter(|_| certain).filter_map(|r| Some(&resolution.symbols[r.symbol?]));
         let names = symbols.filter(|symbol| !symbol.omittable).map(|symbol| symbol.name);
         let scripts = &inputs.scripts;

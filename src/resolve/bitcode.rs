@@ -109,7 +109,7 @@ pub(super) struct LateExtraction {
     /// Native members that are not loaded now and may be for generated code, ascending; none where no bitcode is.
     pub(super) native: Vec<ModuleId>,
     pub(super) any_bitcode: bool,
-    /// What the bitcode of the link says in places that are in no table of symbols, and what options of link-time optimisation name.
+    /// Symbols that bitcode names outside of its table of symbols, or an option of link-time optimisation in its value.
     hidden: Vec<SymbolId>,
     /// Bitcode of which that can't be told.
     opaque: Option<ModuleId>,

@@ -1,7 +1,7 @@
 //! Symbol attributes that lld merges over all definitions of a name, the prevailing one and the others.
 //!
-//! Link-time optimisation takes one definition, and three attributes of the others: the most constraining visibility, whether `.dynsym` may do without the symbol
-//! (`canBeOmittedFromSymbolTable`: only if all definitions say so), and whether the address means nothing (`unnamed_addr`, likewise).
+//! Link-time optimisation takes one definition and merges three attributes of all. The most constraining visibility counts. `.dynsym` may do without the symbol
+//! (`canBeOmittedFromSymbolTable`), and its address means nothing (`unnamed_addr`), only if all definitions say so.
 //! A definition in bitcode that changes the result is kept with the one that prevails. Size and alignment of common symbols merge too: see
 //! [`EdgeKind::SameName`](crate::index::EdgeKind::SameName).
 
@@ -59,7 +59,7 @@ pub(super) fn demanding(
     found
 }
 
-/// Modules of bitcode of which another one of the link has the same name of its source file.
+/// Modules of bitcode that share the name of their source file with another one of the link.
 pub(super) fn same_source(link_symbols: &LinkSymbols<'_>, loaded: &[ModuleId]) -> Vec<ModuleId> {
     let sources = |m: &ModuleId| link_symbols.modules[m.index()].iter().flat_map(|s| &s.sources);
     let mut named: Vec<(&[u8], ModuleId)> =

@@ -113,7 +113,7 @@ pub struct Resolution<'a> {
     pub limits: Vec<(Option<ModuleId>, LimitRecord)>,
     /// Definitions in bitcode that don't prevail and ask more of the linker than the one that does ([`merging`](super::merging)), sorted.
     pub demanding: Vec<(ModuleId, SymbolIdx)>,
-    /// Modules of bitcode of which another one has the same name of its source file, sorted.
+    /// Modules of bitcode that share the name of their source file with another one, sorted.
     pub same_source: Vec<ModuleId>,
     /// A module of bitcode is in the link.
     pub has_bitcode: bool,

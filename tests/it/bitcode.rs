@@ -282,8 +282,8 @@ fn attributes_of_copies_merge() {
 #[test]
 fn common_symbols_merge() {
     let main =
-        "int room[2];\nint dead(int x) { return x; }\nint main(void) { room[1] = 3; return room[0]; }\n";
-    let more = "_Alignas(256) int room[500];\nint dead_more(int x) { return x + room[1]; }\n";
+        "volatile int room[2];\nint dead(int x) { return x; }\nint main(void) { room[1] = 3; return room[0]; }\n";
+    let more = "_Alignas(256) volatile int room[500];\nint dead_more(int x) { return x + room[1]; }\n";
     for (lld, name) in [(Linker::Lld.path(), "common"), (tools::lld_of_rustc(), "common22")] {
         for mode in ["-flto=thin", "-flto=full"] {
             let mut mixed = Mixed::new(&format!("{name}{mode}"), &lld);
@@ -368,7 +368,7 @@ fn modules_with_heap_profiles() {
 const MAIN_OF_OPTIONS: &str = "#include <stdio.h>\nint other(int);\nint dead(int x) { return other(x); }\n\
     int main(int c, char **v) { printf(\"%d\\n\", other(c)); return 0; }\n";
 
-/// What is modelled is pruned as without the option; what is not is said by name.
+/// A link with modelled options is pruned; a warning names an option that is not modelled.
 #[test]
 fn options_of_link_time_optimisation() {
     let mut mixed = Mixed::new("options", &Linker::Lld.path());
@@ -421,7 +421,7 @@ fn cached(dir: &Path) -> usize {
     names.filter(|name| name.starts_with("llvmcache-")).count()
 }
 
-/// The identity of a pruned module is that of what is kept: an edit in dead code alone finds everything in the ThinLTO cache.
+/// An edit in dead code alone leaves the hash of the pruned module: each object is in the ThinLTO cache.
 #[test]
 fn an_edit_in_dead_code_is_a_hit() {
     let mut mixed = Mixed::new("cache", &Linker::Lld.path());

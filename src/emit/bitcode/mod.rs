@@ -38,7 +38,7 @@ use names::ValueNames;
 ///
 /// Declarations of intrinsics stay whatever is said of them: no linker sees them.
 ///
-/// The hash of a module is one of what is written of it, with all names. The original's, which is one of dropped code too, goes into it only where
+/// The hash of a module covers its written bytes and all names. The original's hash, which is one of dropped code too, goes into it only where
 /// `keeps_identity` says so: then an edit in dropped code changes the hash as well.
 ///
 /// # Errors

@@ -58,7 +58,7 @@ pub struct SymtabSymbol<'a> {
     /// In `llvm.used` or `llvm.compiler.used`, or named by inline assembly.
     pub used: bool,
     pub thread_local: bool,
-    /// An inline function, or a constant like one, of which nothing compares the address (LLVM, `canBeOmittedFromSymbolTable`).
+    /// An inline function or constant whose address nothing compares (LLVM, `canBeOmittedFromSymbolTable`).
     pub omittable: bool,
     /// Its address means nothing in any module (`unnamed_addr`).
     pub unnamed_addr: bool,

@@ -93,7 +93,7 @@ fn insert(list: &mut Vec<ValueId>, value: ValueId) {
 /// What is asked of the IR; each with what stands before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FlowRequest {
-    /// What each function and initializer mentions ([`ModuleValueFlow::references`]), and the sizes of both.
+    /// The mentions of each function and initializer ([`ModuleValueFlow::references`]), and their sizes.
     References,
     /// The functions of [`ModuleValueFlow::functions`], and what limits them.
     Functions,
