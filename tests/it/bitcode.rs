@@ -252,9 +252,10 @@ fn attributes_of_copies_merge() {
             ("clang++-19", "-flto=full", "-flto=full"),
             ("clang++-19", "-flto=thin", "-flto=full"),
             ("clang++-19", "-flto=thin", ""),
+            ("clang++-19", "", "-flto=thin"),
             ("clang++-14", "-flto=thin", "-flto=thin"),
         ];
-        for (compiler, first, second) in &modes[..if name == "merge" { 5 } else { 2 }] {
+        for (compiler, first, second) in &modes[..if name == "merge" { 6 } else { 2 }] {
             for (i, (class, user, instance)) in INSTANTIATED.into_iter().enumerate() {
                 let dead = "__attribute__((visibility(\"hidden\"))) int dead_NAME(int x) { return x; }\n";
                 let of = |name: &str, text: &str| format!("{class}{text}{}", dead.replace("NAME", name));
@@ -281,8 +282,7 @@ fn attributes_of_copies_merge() {
 /// A common symbol has the size and alignment that it has in the plain link, which are the largest of all its definitions.
 #[test]
 fn common_symbols_merge() {
-    let main =
-        "volatile int room[2];\nint dead(int x) { return x; }\nint main(void) { room[1] = 3; return room[0]; }\n";
+    let main = "volatile int room[2];\nint dead(int x) { return x; }\nint main(void) { room[1] = 3; return room[0]; }\n";
     let more = "_Alignas(256) volatile int room[500];\nint dead_more(int x) { return x + room[1]; }\n";
     for (lld, name) in [(Linker::Lld.path(), "common"), (tools::lld_of_rustc(), "common22")] {
         for mode in ["-flto=thin", "-flto=full"] {
