@@ -3,7 +3,7 @@
 //! No instruction and no relocation is read, so that this takes a small part of the time of a summary.
 
 use super::tables::{Result, Tables};
-use super::{groups, section_atoms, symbols};
+use super::{check_overlap, groups, section_atoms, symbols};
 use crate::summary::{Atom, AtomKind, Definition, ModuleKind, ModuleSummary, Symbol, atom_flags};
 
 /// The [`atom_flags`] that the front end reads from headers.
@@ -26,6 +26,7 @@ pub(crate) fn agrees(bytes: &[u8], summary: &ModuleSummary) -> bool {
 /// A summary at the granularity of sections, without its references.
 fn headers(bytes: &[u8]) -> Result<ModuleSummary> {
     let mut tables = Tables::read(bytes)?;
+    check_overlap(&tables)?;
     let mut limits = Vec::new();
     let (mut atoms, by_section) = section_atoms(&tables, &mut limits, &mut false)?;
     let sections_end = atoms.len();
@@ -39,7 +40,9 @@ fn agree(object: &ModuleSummary, summary: &ModuleSummary) -> bool {
     let is_told = |limit| summary.limits.iter().any(|record| record.limit == limit);
     let groups = || object.groups.iter().zip(&summary.groups);
     let symbols = || object.symbols.iter().zip(&summary.symbols);
-    object.limits.iter().all(|record| is_told(record.limit))
+    // Names in one endless string are long, so the strings are compared once.
+    object.names == summary.names
+        && object.limits.iter().all(|record| is_told(record.limit))
         && object.groups.len() == summary.groups.len()
         && groups().all(|(a, b)| (a.section, a.signature, a.comdat) == (b.section, b.signature, b.comdat))
         && atoms_agree(object, summary)
@@ -61,7 +64,7 @@ fn atoms_agree(object: &ModuleSummary, summary: &ModuleSummary) -> bool {
                 && part.group == whole.group
                 && part.align <= whole.align
                 && ordered_after(summary, part) == ordered_after(object, whole)
-                && summary.name(part.name) == object.name(whole.name)
+                && part.name == whole.name
                 && part.offset == covered;
             let Some(end) = covered.checked_add(part.size).filter(|_| is_part) else { return false };
             covered = end;
@@ -92,7 +95,7 @@ fn symbol_agrees(object: &ModuleSummary, symbol: &Symbol, summary: &ModuleSummar
         (a, b) => a == b,
     };
     is_defined_so
-        && object.name(symbol.name) == summary.name(stated.name)
+        && symbol.name == stated.name
         && (symbol.binding, symbol.visibility, symbol.kind, symbol.value, symbol.size)
             == (stated.binding, stated.visibility, stated.kind, stated.value, stated.size)
 }
