@@ -103,7 +103,7 @@ fn open_in_parallel(config: &Config) -> FxHashMap<PathBuf, io::Result<InputFile>
 
 /// A limit of the whole link.
 pub(super) fn limit(limit: Limit, detail: impl Into<String>) -> LimitRecord {
-    LimitRecord { limit, section: None, bytes: 0, detail: detail.into() }
+    LimitRecord { limit, section: None, offset: None, bytes: 0, detail: detail.into() }
 }
 
 impl Inputs {

@@ -8,7 +8,7 @@ use crate::ids::{DsoId, IdVec, ModuleId, SymbolId};
 
 /// A limit that concerns the link as a whole.
 pub(crate) fn link_limit(limit: Limit, detail: String) -> LimitRecord {
-    LimitRecord { limit, section: None, bytes: 0, detail }
+    LimitRecord { limit, section: None, offset: None, bytes: 0, detail }
 }
 
 /// Which definition of a name the linker takes.

@@ -273,7 +273,13 @@ fn from_interface(inputs: &Inputs, module: ModuleId, options: SummaryOptions) ->
     let mut none = ModuleSummary::opaque();
     none.granularity = options.granularity;
     let detail = "its interface has no summary for this --prune-level".to_owned();
-    none.limits.push(LimitRecord { limit: Limit::UnreadableInput, section: None, bytes: 0, detail });
+    none.limits.push(LimitRecord {
+        limit: Limit::UnreadableInput,
+        section: None,
+        offset: None,
+        bytes: 0,
+        detail,
+    });
     Some(none)
 }
 

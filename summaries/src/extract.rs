@@ -71,6 +71,7 @@ fn by_kind(bytes: &[u8], options: SummaryOptions, parallel_map: ParallelMap<'_>)
     summary.limits.push(LimitRecord {
         limit: Limit::UnreadableInput,
         section: None,
+        offset: None,
         bytes: bytes.len() as u64,
         detail: "neither an ELF object nor LLVM bitcode".to_owned(),
     });

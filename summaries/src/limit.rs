@@ -39,7 +39,7 @@ macro_rules! limits {
                 match self { $(Limit::$variant => Severity::$severity,)* }
             }
 
-            /// What would lift it, for the report.
+            /// An action of the user that ends it, for the report.
             pub fn lifted_by(self) -> &'static str {
                 match self { $(Limit::$variant => $lift,)* }
             }
@@ -49,99 +49,103 @@ macro_rules! limits {
 
 limits! {
     /// The file ends early, or a table in it points outside.
-    MalformedObject, "malformed-object", Link, "an object that the linker itself accepts";
+    MalformedObject, "malformed-object", Link, "rebuild the file; readelf -a shows what is damaged";
     /// An ELF file of another class, byte order, machine or type.
-    ForeignObject, "foreign-object", Link, "an ELF64 x86-64 relocatable object";
+    ForeignObject, "foreign-object", Link, "leave it out of the link, or compile it for x86_64 ELF";
     /// LLVM bitcode in a link where what the linker makes of it is not known.
-    Bitcode, "bitcode", Link, "native objects, or lld and fewer options";
+    Bitcode, "bitcode", Link, "compile without -flto, or link by lld with fewer options";
     /// gcc LTO (`.gnu.lto_*`), slim or fat: its references are hidden.
-    GccLto, "gcc-lto", Link, "compiling without -flto";
+    GccLto, "gcc-lto", Link, "compile without -flto";
     /// A section of a type that may hold symbol indices, so symbols can't be renumbered.
-    UnknownSectionType, "unknown-section-type", Module, "support for the section type";
+    UnknownSectionType, "unknown-section-type", Module, "compile without the option that makes the section";
     /// `SHT_REL` relocations: their addends are in the code.
-    RelRelocations, "rel-relocations", Module, "RELA relocations, as every x86-64 compiler writes";
+    RelRelocations, "rel-relocations", Module, "compile with an x86_64 compiler or assembler, which writes RELA relocations";
     /// A relocation type that we don't know.
-    UnknownRelocation, "unknown-relocation", Module, "support for the relocation type";
+    UnknownRelocation, "unknown-relocation", Module, "compile without the option that makes the relocation";
     /// `.eh_frame` that can't be split into records.
-    MalformedUnwind, "malformed-unwind", Module, "an .eh_frame that follows the LSB";
+    MalformedUnwind, "malformed-unwind", Module, "recompile the object; readelf -wf shows where .eh_frame is damaged";
     /// `.deplibs`: the object itself asks the linker for libraries.
-    DependentLibraries, "dependent-libraries", Link, "naming the libraries on the command line";
+    DependentLibraries, "dependent-libraries", Link, "name the libraries on the command line, and compile without #pragma comment(lib)";
     /// The object has sections of partitions (`SHT_LLVM_SYMPART`).
-    Partitions, "partitions", Link, "linking without partitions";
+    Partitions, "partitions", Link, "link without partitions";
     /// An input that can't be opened, or a kind of file that we don't know.
-    UnreadableInput, "unreadable-input", Link, "an input that the linker itself accepts";
+    UnreadableInput, "unreadable-input", Link, "check that the file exists and is an object, an archive, a library or a linker script";
     /// An option that changes what inputs mean and that we don't model.
-    UnmodelledOption, "unmodelled-option", Link, "linking without the option";
+    UnmodelledOption, "unmodelled-option", Link, "link without the option";
     /// A linker script construct that we don't model.
-    UnmodelledScript, "unmodelled-script", Link, "a simpler linker script";
+    UnmodelledScript, "unmodelled-script", Link, "link without this command of the script";
     /// A `-T` script with SECTIONS but no `--gc-sections`: nothing says what may go.
-    ScriptWithoutGc, "script-without-gc", Link, "--gc-sections on the command line";
+    ScriptWithoutGc, "script-without-gc", Link, "add --gc-sections, and KEEP() in the script for what must stay";
     /// The linker will reject the link: its own message is the best one.
-    LinkError, "link-error", Link, "a link that the linker itself accepts";
+    LinkError, "link-error", Link, "correct the error that the linker reports";
     /// The linker may say something about the originals that it would not say, or not in the same words, about pruned objects.
-    LinkerMessage, "linker-message", Link, "linking without the option or the section that makes the linker speak";
+    LinkerMessage, "linker-message", Link, "link without the option or section that makes the linker print it";
     /// Only code that would go refers to `__start_X`: for that lld keeps the section, or a linker exports the symbol.
-    StartStopSection, "start-stop-section", Link, "-z nostart-stop-gc, or SHF_GNU_RETAIN on the section";
+    StartStopSection, "start-stop-section", Link, "add -z nostart-stop-gc, or give the section SHF_GNU_RETAIN";
     /// An option names a symbol that mold's `--gc-sections` keeps only because it shares a section with other code.
-    NamedPart, "named-part", Link, "linking without --gc-sections";
+    NamedPart, "named-part", Link, "link without --gc-sections";
     /// Two linkers, or two readings of one, disagree which definition prevails.
-    AmbiguousResolution, "ambiguous-resolution", Link, "one strong definition";
+    AmbiguousResolution, "ambiguous-resolution", Link, "keep one strong definition";
     /// No module defines the entry symbol: the program starts at whatever comes first.
-    NoEntry, "no-entry", Link, "a definition of the entry symbol";
+    NoEntry, "no-entry", Link, "define the entry symbol, or name one with -e";
     /// LLVM bitcode of which no references were made: it is handed to the linker as it is.
-    OpaqueBitcode, "opaque-bitcode", Module, "another level than sections, or bitcode of compilers";
+    OpaqueBitcode, "opaque-bitcode", Module, "link with --prune-level=functions or pointers";
     /// LLVM bitcode that mentions a library under --as-needed which only code made of bitcode needs, or an undefined symbol: the plain link may compile what refers to it although it is dead.
-    BitcodeLibrary, "bitcode-library", Module, "libraries without --as-needed, or no undefined symbols";
+    BitcodeLibrary, "bitcode-library", Module, "link the libraries without --as-needed, and define undefined symbols";
     /// The output of the pruned link doesn't record a library that LLVM bitcode refers to, as that of the plain link may: the originals are linked.
-    LibraryNotRecorded, "library-not-recorded", Link, "libraries without --as-needed";
+    LibraryNotRecorded, "library-not-recorded", Link, "link the libraries without --as-needed";
     /// LLVM bitcode with records that a newer LLVM, or one that is too old, has.
-    UnknownBitcode, "unknown-bitcode", Link, "bitcode of LLVM 14 to 22";
+    UnknownBitcode, "unknown-bitcode", Link, "compile with LLVM 14 to 22";
     /// LLVM bitcode whose summary is of a version that is not known.
-    BitcodeSummaryVersion, "bitcode-summary-version", Module, "bitcode of LLVM 14 to 22";
+    BitcodeSummaryVersion, "bitcode-summary-version", Module, "compile with LLVM 14 to 22";
     /// `-r` or `--emit-relocs`: the output is an input again.
-    RelocatableOutput, "relocatable-output", Link, "the link of the output; of --emit-relocs: --gc-sections and an explicit --prune-level";
+    RelocatableOutput, "relocatable-output", Link, "prune the link that takes this output as an input, or add --gc-sections and a --prune-level";
     /// A file name pattern of a linker script means this file by a path that a pruned copy can't keep.
-    ScriptFilePattern, "script-file-pattern", Module, "a pattern with a leading *";
+    ScriptFilePattern, "script-file-pattern", Module, "begin the pattern in the script with *";
     /// Debug information is in a form that can't follow the parts of divided code: split off, 64-bit, malformed.
-    DebugInfo, "debug-info", Module, "-s, -S or --prune-debug=drop, or objects with -ffunction-sections";
+    DebugInfo, "debug-info", Module, "link with -s, -S or --prune-debug=drop, or compile with -ffunction-sections";
     /// Bytes in a function that are no instruction.
-    UndecodableCode, "undecodable-code", Section, "code that decodes from end to end, with data elsewhere";
+    UndecodableCode, "undecodable-code", Section, "move the data out of the code section";
     /// Bytes that no sized function symbol covers and that are no padding.
-    UncoveredCode, "uncovered-code", Section, "a symbol with type and size for each function";
+    UncoveredCode, "uncovered-code", Section, "give each function a symbol with .type and .size";
     /// A function symbol without a size.
-    UnsizedSymbol, "unsized-symbol", Section, "a size for each function symbol (.size)";
+    UnsizedSymbol, "unsized-symbol", Section, "give each function symbol a size (.size)";
     /// A symbol among code that is no function.
-    SymbolInText, "symbol-in-text", Section, "function symbols only, with data elsewhere";
+    SymbolInText, "symbol-in-text", Section, "move the data out of the code section, or give functions .type @function";
     /// A frame description entry that describes no range of the section.
-    MissingFde, "missing-fde", Section, "a newer compiler";
+    MissingFde, "missing-fde", Section, "recompile the object with another compiler";
     /// A branch or operand that leads out of the section or between instructions.
-    BranchNowhere, "branch-nowhere", Section, "compiled code";
+    BranchNowhere, "branch-nowhere", Section, "correct the branch in the assembly";
     /// A relocation in code that is no field of an instruction, or of a type that has no meaning there.
-    UnplacedRelocation, "unplaced-relocation", Section, "compiled code";
+    UnplacedRelocation, "unplaced-relocation", Section, "move the data out of the code section";
     /// A jump whose target is computed in a way that was not followed, in an object with relative jump tables.
-    UnprovedJump, "unproved-jump", Section, "-fno-jump-tables";
+    UnprovedJump, "unproved-jump", Section, "compile with -fno-jump-tables or -ffunction-sections";
     /// A PC-relative relocation in data against code that no proved jump table claims.
-    UnclaimedPcrelTable, "unclaimed-pcrel-table", Section, "-fno-jump-tables, or absolute addresses in data";
+    UnclaimedPcrelTable, "unclaimed-pcrel-table", Section, "compile with -fno-jump-tables or -ffunction-sections";
     /// A relocation whose target may be in either of two functions, or in the middle of an instruction.
-    AmbiguousTarget, "ambiguous-target", Section, "references by symbol";
+    AmbiguousTarget, "ambiguous-target", Section, "compile with -ffunction-sections, or refer to functions by name in assembly";
+    /// An address without a name that may mean either of several functions, which stay together.
+    DoubtfulAddress, "doubtful-address", Section, "compile with -ffunction-sections";
+    /// Functions that a short branch, a fall through, one unwind record or their alignment ties together.
+    JoinedFunctions, "joined-functions", Section, "compile with -ffunction-sections";
     /// A reference to bytes between functions.
-    ReferenceIntoPadding, "reference-into-padding", Section, "references to functions only";
+    ReferenceIntoPadding, "reference-into-padding", Section, "compile with -ffunction-sections";
     /// Code is read or written as data, or takes its own address by a call of the next instruction.
-    CodeAsData, "code-as-data", Section, "compiled code, with data elsewhere";
+    CodeAsData, "code-as-data", Section, "move the data out of the code section";
     /// Another section is ordered after the whole section (`SHF_LINK_ORDER`).
-    OrderedSection, "ordered-section", Section, "-ffunction-sections";
+    OrderedSection, "ordered-section", Section, "compile with -ffunction-sections";
     /// A data section of several objects, and references that may mean any of them.
-    UnprovedData, "unproved-data", Section, "-fdata-sections";
+    UnprovedData, "unproved-data", Section, "compile with -fdata-sections";
     /// An exception table that can't be divided by LSDA: one of another form, or of an unknown personality routine.
-    UnprovedLsda, "unproved-lsda", Section, "exception tables of compilers, or -ffunction-sections";
+    UnprovedLsda, "unproved-lsda", Section, "compile with -ffunction-sections";
     /// Functions in a section that the program names itself: it may find one by its place behind another.
-    NamedSection, "named-section", Section, "functions without __attribute__((section))";
+    NamedSection, "named-section", Section, "remove __attribute__((section)) from functions that need no section of their own";
     /// A section group holds a section of several functions.
-    GroupedSection, "grouped-section", Section, "a section for each function of a group";
+    GroupedSection, "grouped-section", Section, "give each function of the group a section of its own";
     /// An instruction, relocation or way of entering or leaving that the analysis of values does not model.
-    UnmodelledFlow, "unmodelled-flow", Function, "compiled code that follows the psABI";
+    UnmodelledFlow, "unmodelled-flow", Function, "replace assembly that departs from the psABI";
     /// A call maps memory at a place that the program chooses: it may make addresses of numbers, which nobody follows.
-    FixedMapping, "fixed-mapping", Values, "calls of mmap that leave the place to the kernel";
+    FixedMapping, "fixed-mapping", Values, "call mmap without MAP_FIXED";
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,6 +153,8 @@ pub struct LimitRecord {
     pub limit: Limit,
     /// ELF section index, where the limit is of one section.
     pub section: Option<u32>,
+    /// Where the part of the section begins, if the limit is of functions that form one part of a divided section.
+    pub offset: Option<u64>,
     /// In bytes: what the limit keeps, where that is known.
     pub bytes: u64,
     /// What exactly was found, for a person: names file-local things (section, symbol, type), never the file.

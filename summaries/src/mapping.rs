@@ -60,7 +60,13 @@ pub(crate) fn count_unseen(summary: &mut ModuleSummary) {
         return;
     };
     let detail = format!("a call of {} may say where", String::from_utf8_lossy(found));
-    summary.limits.push(LimitRecord { limit: Limit::FixedMapping, section: None, bytes: 0, detail });
+    summary.limits.push(LimitRecord {
+        limit: Limit::FixedMapping,
+        section: None,
+        offset: None,
+        bytes: 0,
+        detail,
+    });
 }
 
 /// Whether the function of this name maps memory, at a place that it may be told.

@@ -457,7 +457,7 @@ impl<'f, 'a> Lowering<'f, 'a> {
         if !unknown.is_empty() {
             found.push((Limit::UnknownBitcode, unknown.join(", ")));
         }
-        let record = |(limit, detail)| LimitRecord { limit, section: None, bytes: 0, detail };
+        let record = |(limit, detail)| LimitRecord { limit, section: None, offset: None, bytes: 0, detail };
         self.summary.limits.splice(0..0, found.into_iter().map(record));
     }
 }

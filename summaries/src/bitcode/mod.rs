@@ -57,6 +57,7 @@ pub(crate) fn extract_by(
             summary.limits.push(LimitRecord {
                 limit: Limit::MalformedObject,
                 section: None,
+                offset: None,
                 bytes: bytes.len() as u64,
                 detail: format!("LLVM bitcode: {error}"),
             });

@@ -33,7 +33,7 @@ pub(crate) type Result<T> = std::result::Result<T, LimitRecord>;
 
 /// A [`LimitRecord`] of `limit` in section `section`.
 pub(crate) fn record(limit: Limit, section: Option<u32>, detail: impl Into<String>) -> LimitRecord {
-    LimitRecord { limit, section, bytes: 0, detail: detail.into() }
+    LimitRecord { limit, section, offset: None, bytes: 0, detail: detail.into() }
 }
 
 /// The limit [`Limit::MalformedObject`], about the whole file.

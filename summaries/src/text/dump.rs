@@ -99,6 +99,9 @@ impl<'a> Dumper<'a> {
             if let Some(section) = record.section {
                 let _ = write!(self.out, " section {section}");
             }
+            if let Some(offset) = record.offset {
+                let _ = write!(self.out, " offset {offset:#x}");
+            }
             let _ = write!(self.out, " bytes {} ", record.bytes);
             lex::write_quoted(&mut self.out, record.detail.as_bytes());
             self.out.push('\n');

@@ -211,16 +211,21 @@ impl Parser {
     fn limit(&mut self, cursor: &mut LineCursor<'_>) -> Result<()> {
         let word = cursor.need_word()?;
         let limit = words::read_limit(word).ok_or_else(|| format!("no limit is named `{word}`"))?;
-        let mut record = LimitRecord { limit, section: None, bytes: 0, detail: String::new() };
+        let mut record = LimitRecord { limit, section: None, offset: None, bytes: 0, detail: String::new() };
         while let Ok(token) = cursor.next() {
             match token {
                 Token::Word("section") => record.section = Some(cursor.number()?),
+                Token::Word("offset") => record.offset = Some(cursor.number()?),
                 Token::Word("bytes") => record.bytes = cursor.number()?,
                 Token::Quoted(detail) => {
                     record.detail =
                         String::from_utf8(detail.clone()).map_err(|_| "the detail is no UTF-8")?;
                 }
-                _ => return Err("a limit has `section N`, `bytes N` and a quoted detail".to_owned()),
+                _ => {
+                    return Err(
+                        "a limit has `section N`, `offset N`, `bytes N` and a quoted detail".to_owned()
+                    );
+                }
             }
         }
         self.summary.limits.push(record);

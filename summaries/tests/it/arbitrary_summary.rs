@@ -161,6 +161,7 @@ impl SummaryChoices<'_> {
             s.limits.push(LimitRecord {
                 limit: self.pick(Limit::ALL),
                 section: self.flag().then(|| self.number() as u32),
+                offset: self.flag().then(|| self.number()),
                 bytes: self.number(),
                 detail: String::from_utf8_lossy(&self.name()).into_owned(),
             });

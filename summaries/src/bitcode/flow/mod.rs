@@ -246,7 +246,13 @@ impl ModuleFlowBuilder<'_> {
                     let names = names.map(String::from_utf8_lossy);
                     let detail = format!("variable {} holds the address of {}", names[1], names[0]);
                     let limit = Limit::FixedMapping;
-                    self.out.limits.push(LimitRecord { limit, section: None, bytes: 0, detail });
+                    self.out.limits.push(LimitRecord {
+                        limit,
+                        section: None,
+                        offset: None,
+                        bytes: 0,
+                        detail,
+                    });
                 }
                 let kind = if found.plain { ReferenceKind::Data } else { ReferenceKind::Address };
                 self.refer(atom, found.at, kind, value, offset.unwrap_or(LABEL));
@@ -315,7 +321,13 @@ impl ModuleFlowBuilder<'_> {
     ) -> (Option<FunctionSummary>, Vec<ValueId>, Vec<ValueId>) {
         let values = ConstantValues { body: Some(body), ..self.values };
         let mut limit = |limit, detail| {
-            self.out.limits.push(LimitRecord { limit, section: Some(section), bytes: 0, detail });
+            self.out.limits.push(LimitRecord {
+                limit,
+                section: Some(section),
+                offset: None,
+                bytes: 0,
+                detail,
+            });
         };
         if let Some(callee) = mapping::chooses_a_place(self.module, values, body) {
             let names = [callee, name].map(String::from_utf8_lossy);
@@ -354,7 +366,7 @@ impl ModuleFlowBuilder<'_> {
                 let detail = format!("function {}: {what}", String::from_utf8_lossy(name));
                 let section = Some(section);
                 let limit = Limit::UnmodelledFlow;
-                self.out.limits.push(LimitRecord { limit, section, bytes: 0, detail });
+                self.out.limits.push(LimitRecord { limit, section, offset: None, bytes: 0, detail });
                 self.out.runs_unseen.push(atom);
                 (None, Vec::new(), Vec::new())
             }

@@ -33,6 +33,6 @@ impl FlowModule<'_, '_> {
             String::from_utf8_lossy(name),
             self.tables.describe(first.section)
         );
-        limits.push(LimitRecord { limit, section: Some(first.section), bytes, detail });
+        limits.push(LimitRecord { limit, section: Some(first.section), offset: None, bytes, detail });
     }
 }

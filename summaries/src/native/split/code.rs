@@ -12,7 +12,7 @@ use object::endian::LittleEndian as LE;
 use super::context::SplitContext;
 use super::division::IntraSectionReference;
 use super::in_frame;
-use super::text::{Function, SplitOutcome, Text};
+use super::text::{Function, SplitOutcome, Text, Tie};
 use crate::limit::Limit;
 use crate::native::decode::{self, Field, Flow, Instruction};
 use crate::native::relocations::types::{
@@ -203,7 +203,7 @@ fn follow(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> SplitOutcome {
     let FollowedRun { joins, intra_section_refs, jumps, biased } = found;
     for (a, b) in &joins {
         // Behind the last function there is none to stay with.
-        text.keep_together(*a, (*b).min(text.functions.len().saturating_sub(1)));
+        text.keep_together(*a, (*b).min(text.functions.len().saturating_sub(1)), Tie::Branch);
     }
     for target in &biased {
         text.keep_biased_together(*target);

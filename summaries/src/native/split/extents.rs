@@ -12,7 +12,7 @@ use object::endian::LittleEndian as LE;
 
 use super::context::SplitContext;
 use super::metadata::{self, Metadata};
-use super::text::{Function, Text, is_text};
+use super::text::{Function, Text, Tie, is_text};
 use crate::limit::Limit;
 use crate::native::decode;
 use crate::native::eh_frame::{self, RecordKind};
@@ -222,7 +222,7 @@ fn describe(text: &mut Text<'_>, fde: &FdeRange) {
     if !decode::is_padding(behind) {
         text.refuse(Limit::UncoveredCode, format!("an FDE covers bytes of no function at {covered:#x}"));
     }
-    text.keep_together(first, end - 1);
+    text.keep_together(first, end - 1, Tie::UnwindRecord);
 }
 
 /// An FDE that spans functions describes each of them; joins come from nothing else by now.

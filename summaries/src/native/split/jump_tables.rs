@@ -17,7 +17,7 @@ use super::dataflow::{self, IndirectJump};
 use super::division::{SectionPlace, TextPlace};
 use super::extents::part_of;
 use super::references::{DataReference, PcRelativeReference, RetargetedRelocation, SplitReferences};
-use super::text::Text;
+use super::text::{Text, Tie};
 use crate::limit::Limit;
 use crate::summary::{Definition, Symbol, SymbolKind};
 
@@ -178,7 +178,7 @@ fn keep_reached(
     let holding =
         |offset: i64| text.functions.partition_point(|f| f.start <= offset.cast_unsigned()).saturating_sub(1);
     let (from, to) = (holding(furthest), holding(entry.addend.min(size - 1)));
-    text.keep_together(from, to);
+    text.keep_together(from, to, Tie::Distance);
     text.has_loose_tables = true;
     if let Some(function) = text.functions.get(from) {
         retargets.push(RetargetedRelocation { at: entry.at, text: entry.text, target: function.start });

@@ -38,7 +38,7 @@ use super::symbols::SectionAtoms;
 use super::tables::{Result, Tables, record};
 use crate::limit::{Limit, LimitRecord, Severity};
 use crate::parallel::ParallelMap;
-use crate::summary::{Atom, AtomKind, Granularity, SummaryOptions, Symbol};
+use crate::summary::{Atom, AtomKind, Binding, Definition, Granularity, SummaryOptions, Symbol, SymbolKind};
 use context::SplitContext;
 use metadata::Metadata;
 use text::{Function, Text};
@@ -118,16 +118,54 @@ pub(crate) fn divide(
     order(&metadata, &texts, &mut division);
     keep_whole_before_ordered(&context, &mut division);
     pointers::divide(&context, &texts, &mut data, &mut division, limits)?;
-    for text in texts.iter().filter(|t| t.is_worth_it()) {
-        if let Some((limit, detail)) = text.undivided.as_ref().or(text.refusal.as_ref()) {
-            let detail = format!("section {}: {detail}", tables.describe(text.section));
-            limits.push(LimitRecord {
-                bytes: text.bytes.len() as u64,
-                ..record(*limit, Some(text.section), detail)
-            });
-        }
+    for text in texts.iter_mut().filter(|t| t.is_worth_it()) {
+        let Some((limit, detail)) = text.undivided.as_ref().or(text.refusal.as_ref()) else {
+            limits_of_parts(&context, text, limits);
+            continue;
+        };
+        let detail = format!("section {}: {detail}", tables.describe(text.section));
+        limits.push(LimitRecord {
+            bytes: text.bytes.len() as u64,
+            ..record(*limit, Some(text.section), detail)
+        });
     }
     Ok(division)
+}
+
+/// A limit for each part of several functions.
+fn limits_of_parts(context: &SplitContext<'_, '_>, text: &mut Text<'_>, limits: &mut Vec<LimitRecord>) {
+    let parts = text.tied_parts();
+    if parts.is_empty() {
+        return;
+    }
+    let is_own = |symbol: &&Symbol| {
+        let is_function = matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc);
+        matches!(symbol.definition, Definition::Atom(atom) if context.section_of(atom) == Some(text.section))
+            && is_function
+    };
+    let mut symbols: Vec<&Symbol> = context.symbols.iter().filter(is_own).collect();
+    // A global name says more than that of an alias.
+    symbols.sort_by_key(|symbol| (symbol.value, symbol.binding == Binding::Local));
+    let name_of = |function: usize| {
+        let start = text.functions.get(function).map_or(0, |f| f.start);
+        let symbol = symbols.get(symbols.partition_point(|symbol| symbol.value < start));
+        symbol.map_or("?".into(), |symbol| String::from_utf8_lossy(context.tables.name(symbol.name)))
+    };
+    for part in parts {
+        let (first, last) = (part.functions.start, part.functions.end - 1);
+        let others = match part.functions.len() - 2 {
+            0 => String::new(),
+            n => format!(", {n} more"),
+        };
+        let (section, names) = (context.describe(text.section), [name_of(first), name_of(last)]);
+        let [first, last] = names;
+        let detail = format!("section {section}: {first}{others} and {last} stay together: {}", part.why);
+        limits.push(LimitRecord {
+            offset: Some(part.start),
+            bytes: part.bytes,
+            ..record(part.limit, Some(text.section), detail)
+        });
+    }
 }
 
 /// The executable sections with a function symbol.
@@ -146,6 +184,7 @@ fn candidates<'a>(tables: &Tables<'a>, atoms: &[Atom], symbols: &[Symbol]) -> Re
             functions: Vec::new(),
             places: run.len(),
             joins: Vec::new(),
+            ties: Vec::new(),
             part: Vec::new(),
             instructions: Vec::new(),
             boundaries: Vec::new(),

@@ -5,7 +5,8 @@
 //! distance is 4 to 8 bytes. The place must be one instruction of one function, or the target section is refused. A
 //! PC-relative one in data means a place only if it is known what is added to it: see [`super::jump_tables`].
 //!
-//! Addresses may be biased by a tag: one that lies just before a function is taken to mean that one as well.
+//! Addresses may be biased by a tag: one that lies just before a function is taken to mean that one as well, unless the address
+//! would then have a name ([`NamedFunctions`]).
 //!
 //! A relocation by function symbol stays as it is. It must lead into the part that holds the symbol, since that is what
 //! keeps it; a PC-relative one in data (`.long f - table`) is taken to mean the function itself.
@@ -26,7 +27,7 @@ use crate::native::relocations::types::{
 use crate::native::relocations::{self, Rela, ignores_addend, symbol_of, type_of};
 use crate::native::sections::is_eh_frame;
 use crate::native::tables::Result;
-use crate::summary::{AtomKind, Definition, Symbol, SymbolKind, Target, atom_flags};
+use crate::summary::{AtomKind, Binding, Definition, Symbol, SymbolKind, Target, atom_flags};
 
 /// A relocation by section symbol and the place that it means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,7 +127,11 @@ pub(super) fn read(
         }
         found.data.sort_unstable();
     }
-    for (text, offset, _) in &found.addresses {
+    let named = NamedFunctions::new(context, texts);
+    for (text, offset, at) in &found.addresses {
+        if named.excludes(*at, texts, *text, *offset) {
+            continue;
+        }
         if let Some(text) = texts.get_mut(*text) {
             text.keep_biased_together(*offset);
         }
@@ -416,6 +421,51 @@ pub(super) fn is_hand_written(context: &SplitContext<'_, '_>, (section, place): 
         _ => false,
     };
     !chosen && !context.symbols.iter().any(holds)
+}
+
+/// Which functions every address in data names, so that an address without a name is none of theirs less a tag.
+struct NamedFunctions {
+    /// By text and function: no local symbol is in it. Compilers use the name of each other one in data; in code clang may
+    /// have an address relative to a label (`.Lf$local`).
+    global: Vec<Vec<bool>>,
+    /// Section, start and end of the objects in data, sorted: what is of one is no assembly of a program's own.
+    objects: Vec<(u32, u64, u64)>,
+}
+
+impl NamedFunctions {
+    fn new(context: &SplitContext<'_, '_>, texts: &[Text<'_>]) -> Self {
+        let mut global: Vec<Vec<bool>> = texts.iter().map(|t| vec![true; t.functions.len()]).collect();
+        let mut objects = Vec::new();
+        for symbol in context.symbols.iter().filter(|s| s.kind != SymbolKind::Section) {
+            let Definition::Atom(atom) = symbol.definition else { continue };
+            let Some(section) = context.section_of(atom) else { continue };
+            match context.text_of(section) {
+                Some(text) if symbol.binding == Binding::Local => {
+                    let function = texts.get(text).and_then(|t| t.function_at(symbol.value));
+                    let known = function.and_then(|f| global.get_mut(text)?.get_mut(f));
+                    if let Some(known) = known {
+                        *known = false;
+                    }
+                }
+                None if symbol.kind == SymbolKind::Object => {
+                    objects.push((section, symbol.value, symbol.value.saturating_add(symbol.size)));
+                }
+                _ => {}
+            }
+        }
+        objects.sort_unstable();
+        NamedFunctions { global, objects }
+    }
+
+    /// Whether an address at this place, without a name, can't be one of the function behind `offset` less a tag.
+    fn excludes(&self, (section, place): SectionPlace, texts: &[Text<'_>], text: usize, offset: u64) -> bool {
+        let before = self.objects.partition_point(|(s, start, _)| (*s, *start) <= (section, place));
+        let object = before.checked_sub(1).and_then(|at| self.objects.get(at));
+        let is_of_object = object.is_some_and(|(s, _, end)| *s == section && place < *end);
+        let function = texts.get(text).and_then(|t| t.function_at(offset));
+        let next = function.and_then(|f| self.global.get(text)?.get(f + 1));
+        is_of_object && next.is_none_or(|global| *global)
+    }
 }
 
 /// Whether the relocation at `place` makes an operand that reads or writes memory.

@@ -14,6 +14,54 @@ pub(super) type SplitOutcome<T = ()> = Result<T, (Limit, String)>;
 /// How far before a function an address still means it, in bytes: tags of pointers are smaller.
 const MAX_BIAS: u64 = 8;
 
+/// Why functions stay together in one part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tie {
+    /// An address in the section, at this offset, that may mean the function or, with a tag, the next one.
+    TaggedAddress(u64),
+    /// An address at this offset without a name, which may be the sum of a number and the address of a function that nothing refers to.
+    UnnamedAddress(u64),
+    /// A branch too short for a relocation, or code that falls through into the next function.
+    Branch,
+    /// A distance in a table without a proved base.
+    Distance,
+    /// One unwind record describes all of them.
+    UnwindRecord,
+    /// Apart from each other they could not keep their alignment.
+    Alignment,
+}
+
+impl Tie {
+    /// The limit and the words for a report.
+    fn limit(self) -> (Limit, String) {
+        match self {
+            Tie::TaggedAddress(at) => (
+                Limit::DoubtfulAddress,
+                format!("the address {at:#x} has no name, and may be one of the next function less a tag"),
+            ),
+            Tie::UnnamedAddress(at) => (
+                Limit::DoubtfulAddress,
+                format!(
+                    "the address {at:#x} has no name, and may be computed from a function that nothing refers to"
+                ),
+            ),
+            Tie::Branch => (
+                Limit::JoinedFunctions,
+                "a short branch leads from one into another, or code falls through".to_owned(),
+            ),
+            Tie::Distance => {
+                (Limit::UnclaimedPcrelTable, "a table has distances to them from an unknown base".to_owned())
+            }
+            Tie::UnwindRecord => {
+                (Limit::JoinedFunctions, "one record of .eh_frame describes them".to_owned())
+            }
+            Tie::Alignment => {
+                (Limit::JoinedFunctions, "apart from each other they would lose their alignment".to_owned())
+            }
+        }
+    }
+}
+
 /// A function, or several that share bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Function {
@@ -51,6 +99,8 @@ pub(super) struct Text<'a> {
     pub(super) places: usize,
     /// `joins[i]`: function i stays together with function i + 1. Kept as differences until [`Text::form_parts`].
     pub(super) joins: Vec<i32>,
+    /// The reason of each join, with its first function.
+    pub(super) ties: Vec<(usize, Tie)>,
     /// For each function its part, ascending; the number of the part's first function.
     pub(super) part: Vec<usize>,
     /// The instructions of all functions, ascending, in the pieces that were decoded apart from each other.
@@ -159,8 +209,11 @@ impl Text<'_> {
     }
 
     /// Keep the functions `a` to `b` together.
-    pub(super) fn keep_together(&mut self, a: usize, b: usize) {
+    pub(super) fn keep_together(&mut self, a: usize, b: usize, tie: Tie) {
         let (a, b) = (a.min(b), a.max(b));
+        if a < b {
+            self.ties.push((a, tie));
+        }
         for (at, by) in [(a, 1), (b, -1)] {
             if let Some(join) = self.joins.get_mut(at) {
                 *join += by;
@@ -174,8 +227,29 @@ impl Text<'_> {
         let Some(function) = self.function_at(offset) else { return };
         let next = self.functions.get(function + 1);
         if next.is_some_and(|next| next.start - offset <= MAX_BIAS) {
-            self.keep_together(function, function + 1);
+            self.keep_together(function, function + 1, Tie::TaggedAddress(offset));
         }
+    }
+
+    /// The parts of several functions: where each begins, its bytes, its functions, and why they stay together.
+    pub(super) fn tied_parts(&mut self) -> Vec<TiedPart> {
+        self.ties.sort_by_key(|(function, _)| *function);
+        let mut parts = Vec::new();
+        let mut first = 0;
+        for own in self.part.chunk_by(|a, b| a == b) {
+            let functions = first..first + own.len();
+            first = functions.end;
+            let tie = self.ties.partition_point(|(function, _)| *function < functions.start);
+            let Some((_, tie)) = self.ties.get(tie).filter(|(function, _)| functions.contains(function))
+            else {
+                continue;
+            };
+            let start = self.part_start(functions.start);
+            let end = self.functions.get(functions.end).map_or(self.bytes.len() as u64, |next| next.start);
+            let (limit, why) = tie.limit();
+            parts.push(TiedPart { start, bytes: end.saturating_sub(start), functions, limit, why });
+        }
+        parts
     }
 
     /// Whether an address in code is neither that of a function nor that of the next one with a bias. Compilers add what a program
@@ -199,7 +273,7 @@ impl Text<'_> {
             }
             match function.prefix.is_multiple_of(align) {
                 true => align = 1,
-                false => self.keep_together(i - 1, i),
+                false => self.keep_together(i - 1, i, Tie::Alignment),
             }
         }
         self.form_parts();
@@ -222,6 +296,16 @@ impl Text<'_> {
     pub(super) fn is_worth_it(&self) -> bool {
         self.places > 1
     }
+}
+
+/// A part that holds several functions.
+#[derive(Debug)]
+pub(super) struct TiedPart {
+    pub(super) start: u64,
+    pub(super) bytes: u64,
+    pub(super) functions: std::ops::Range<usize>,
+    pub(super) limit: Limit,
+    pub(super) why: String,
 }
 
 /// A place in the instructions of a [`Text`] that only goes forward.

@@ -14,7 +14,7 @@
 use super::context::SplitContext;
 use super::division::SectionPlace;
 use super::references::{SplitReferences, is_hand_written};
-use super::text::Text;
+use super::text::{Text, Tie};
 use crate::limit::Limit;
 use crate::summary::{Binding, Definition, SymbolKind};
 
@@ -117,7 +117,7 @@ pub(super) fn refuse(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>], fou
         let meant = lonely.get(first..behind).unwrap_or(&[]);
         for start in meant.first().into_iter().chain(meant.last()) {
             if let Some(other) = text.starting_at(*start) {
-                text.keep_together(function, other);
+                text.keep_together(function, other, Tie::UnnamedAddress(offset));
             }
         }
     }
