@@ -74,6 +74,15 @@ pub enum DropLimit {
     ByLink(Vec<(LinkId, usize)>),
 }
 
+/// How much `--prune-stats` prints on the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stats {
+    /// Three lines: sizes, the largest reason, the next one.
+    Short,
+    /// The table of sizes, every reason and every limit.
+    Full,
+}
+
 /// Bytes of live code in which functions are followed where no level is named: what costs a tenth of a small link (docs/REJECTED.md).
 pub const DEFAULT_BUDGET: u64 = 16 << 10;
 
@@ -114,8 +123,8 @@ pub struct PruneOptions {
     pub time: bool,
     /// Debug information of objects from which something goes, goes too (`--prune-debug=drop`).
     pub drop_debug: bool,
-    /// A table on the terminal (`--prune-stats`).
-    pub stats: bool,
+    /// Sizes and reasons on the terminal (`--prune-stats`).
+    pub stats: Option<Stats>,
     /// Functions that become stubs whatever the analysis says.
     pub stub_symbols: Vec<String>,
 }
@@ -147,7 +156,7 @@ impl Default for PruneOptions {
             repro: None,
             time: false,
             drop_debug: false,
-            stats: false,
+            stats: None,
             stub_symbols: Vec::new(),
         }
     }
@@ -182,7 +191,7 @@ impl PruneOptions {
         self.report.is_some()
             || self.remarks.is_some()
             || !self.why.is_empty()
-            || self.stats
+            || self.stats.is_some()
             || self.log.is_some()
     }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::args::environment::Environment;
 use crate::args::prune::options::OptionValue;
-use crate::config::{DropLimit, Level, LinkId, PruneOptions};
+use crate::config::{DropLimit, Level, LinkId, PruneOptions, Stats};
 use crate::error::{Error, Result, Stage};
 
 /// The environment variable with options that precede those of the command line.
@@ -72,6 +72,7 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
     let name = String::from_utf8_lossy(name).into_owned();
     let Some(known) = options::all().find(|option| option.name == name) else { return Err(unknown(&name)) };
     match (known.value != OptionValue::None, value) {
+        (true, None) if matches!(known.value, OptionValue::Optional(_)) => {}
         (true, None | Some([])) => {
             return Err(error(format!("--prune-{name} needs a value: --prune-{name}=...")));
         }
@@ -144,7 +145,18 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
         "limit-log" => options.limit_log = path(),
         "repro" => options.repro = path(),
         "time" => options.time = true,
-        "stats" => options.stats = true,
+        "stats" => {
+            options.stats = match value.to_str() {
+                Some("") => Some(Stats::Short),
+                Some("full") => Some(Stats::Full),
+                _ => {
+                    let value = value.to_string_lossy();
+                    return Err(error(format!(
+                        "--prune-stats={value}: it is --prune-stats or --prune-stats=full"
+                    )));
+                }
+            };
+        }
         "debug" => {
             options.drop_debug = match value.to_str() {
                 Some("keep") => false,

@@ -49,9 +49,11 @@ pub(super) fn checked<'a>(path: &str, report: read::ReadReport<'a>) -> Result<Mo
         linker: report.linker,
         output: report.output,
         level: report.level,
+        shadow: report.shadow,
         pruned: report.pruned,
         not_pruned: report.not_pruned,
         linked: report.linked,
+        not_analysed: report.not_analysed,
     };
     let mut model = Model {
         path: path.to_owned(),

@@ -155,10 +155,24 @@ pub(crate) struct ReportHead<'a> {
     pub(crate) linker: read::ReadLinker<'a>,
     pub(crate) output: Text<'a>,
     pub(crate) level: Text<'a>,
+    /// `--prune-level=off`: nothing was to be pruned.
+    pub(crate) shadow: bool,
     pub(crate) pruned: bool,
     pub(crate) not_pruned: Option<Text<'a>>,
     /// How the linker ended, as the report has it.
     pub(crate) linked: Option<Text<'a>>,
+    pub(crate) not_analysed: Option<read::ReadNotDone<'a>>,
+}
+
+impl ReportHead<'_> {
+    /// Why the originals were linked, for a person.
+    pub(crate) fn not_pruned(&self) -> String {
+        match &self.not_pruned {
+            Some(reason) => format!("not pruned: {reason}"),
+            None if self.shadow => "not pruned: --prune-level=off".to_owned(),
+            None => "not pruned: nothing to remove".to_owned(),
+        }
+    }
 }
 
 impl<'a> Model<'a> {

@@ -18,12 +18,16 @@ pub(super) struct ReadReport<'a> {
     pub(super) output: Text<'a>,
     #[serde(borrow)]
     pub(super) level: Text<'a>,
+    #[serde(default)]
+    pub(super) shadow: bool,
     pub(super) pruned: bool,
-    /// Reports of older versions have none of these two.
+    /// Reports of older versions have none of these.
     #[serde(borrow, default)]
     pub(super) not_pruned: Option<Text<'a>>,
     #[serde(borrow, default)]
     pub(super) linked: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) not_analysed: Option<ReadNotDone<'a>>,
     #[serde(borrow)]
     pub(super) modules: Vec<ReadModule<'a>>,
     #[serde(borrow)]
@@ -51,6 +55,15 @@ pub(super) struct ReadReport<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct Schema {
     pub(super) schema: u64,
+}
+
+/// Why something was not done, and the action that changes it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ReadNotDone<'a> {
+    #[serde(borrow)]
+    pub(crate) reason: Text<'a>,
+    #[serde(borrow)]
+    pub(crate) action: Option<Text<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -106,6 +119,11 @@ pub(super) struct Limit<'a> {
     pub(super) severity: Text<'a>,
     pub(super) count: u64,
     pub(super) bytes: u64,
+    /// Places in start files of the compiler, and their bytes.
+    #[serde(default)]
+    pub(super) start_files: u64,
+    #[serde(default)]
+    pub(super) start_file_bytes: u64,
     #[serde(borrow)]
     pub(super) module: Option<Text<'a>>,
     #[serde(borrow)]

@@ -3,6 +3,7 @@
 //! A command makes an [`Answer`] and knows nothing of its form. Text in a pipe has no colours and nothing is cut off, so
 //! that programs can read it; on a terminal the widest column of text gives way. Left out: what is in the tables.
 
+pub(crate) use crate::report::table::count;
 use serde_json::{Map, Value};
 
 use super::demangle::brief;
@@ -64,19 +65,6 @@ impl Cell {
     fn is_text(&self) -> bool {
         matches!(self, Cell::Text(_))
     }
-}
-
-/// A number with separators: 1234567 is `1,234,567`.
-pub(crate) fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
 }
 
 /// A table. Every row has a cell for each column.

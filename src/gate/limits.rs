@@ -50,7 +50,7 @@ pub fn warning(inputs: &Inputs, limits: &[PlacedLimit]) -> Option<String> {
 }
 
 /// What a limit says, and where.
-pub(super) fn sentence(inputs: &Inputs, module: Option<ModuleId>, record: &LimitRecord) -> String {
+pub fn sentence(inputs: &Inputs, module: Option<ModuleId>, record: &LimitRecord) -> String {
     let place = module.map(|m| format!("{}: ", inputs.module_name(m))).unwrap_or_default();
     format!("{place}{} ({})", record.detail, record.limit.name())
 }

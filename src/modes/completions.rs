@@ -17,9 +17,10 @@ pub(super) fn script(shell: &OsStr) -> Option<String> {
     }
 }
 
-/// The word as it is typed, up to its value.
+/// The word as it is typed, up to a value that it needs.
 fn word(option: &PruneOption) -> String {
-    format!("--prune-{}{}", option.name, if option.value == OptionValue::None { "" } else { "=" })
+    let needs_none = matches!(option.value, OptionValue::None | OptionValue::Optional(_));
+    format!("--prune-{}{}", option.name, if needs_none { "" } else { "=" })
 }
 
 fn bash() -> String {
@@ -32,13 +33,13 @@ fn bash() -> String {
             OptionValue::None => continue,
             OptionValue::File => "-f".to_owned(),
             OptionValue::Folder => "-d".to_owned(),
-            OptionValue::OneOf(words) => format!("-W '{}'", words.join(" ")),
+            OptionValue::OneOf(words) | OptionValue::Optional(words) => format!("-W '{}'", words.join(" ")),
             OptionValue::Other => "-W ''".to_owned(),
         };
         let _ = writeln!(
             out,
-            "        {}*) mapfile -t COMPREPLY < <(compgen {values} -- \"${{cur#*=}}\") ;;",
-            word(option)
+            "        --prune-{}=*) mapfile -t COMPREPLY < <(compgen {values} -- \"${{cur#*=}}\") ;;",
+            option.name
         );
     }
     let words: Vec<String> = all().map(word).collect();
@@ -69,7 +70,9 @@ fn zsh() -> String {
             OptionValue::None => String::new(),
             OptionValue::File => ":file:_files".to_owned(),
             OptionValue::Folder => ":folder:_files -/".to_owned(),
-            OptionValue::OneOf(words) => format!(":value:({})", plain(&words.join(" "))),
+            OptionValue::OneOf(words) | OptionValue::Optional(words) => {
+                format!(":value:({})", plain(&words.join(" ")))
+            }
             OptionValue::Other => ":value: ".to_owned(),
         };
         let joined = if option.value == OptionValue::None { "" } else { "=-" };
@@ -90,6 +93,7 @@ fn fish() -> String {
             OptionValue::None => String::new(),
             OptionValue::File | OptionValue::Folder => " -r -F".to_owned(),
             OptionValue::OneOf(words) => format!(" -x -a '{}'", words.join(" ")),
+            OptionValue::Optional(words) => format!(" -f -a '{}'", words.join(" ")),
             OptionValue::Other => " -x".to_owned(),
         };
         let help = plain(option.help);

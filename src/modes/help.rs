@@ -1,6 +1,6 @@
 //! The help text, of both modes in one.
 
-use crate::args::prune::options::{OPTIONS, SUBCOMMANDS};
+use crate::args::prune::options::{OPTIONS, OptionValue, SUBCOMMANDS};
 
 const INTRODUCTION: &str = "\
 lto-prune: link-time pruning for x86_64 ELF, in front of any linker
@@ -39,8 +39,12 @@ pub(super) fn text() -> String {
     for (heading, options) in OPTIONS {
         out += &format!(" {heading}\n");
         for option in *options {
-            let equals = if option.form.is_empty() { "" } else { "=" };
-            entry(&mut out, &format!("--prune-{}{equals}{}", option.name, option.form), option.help);
+            let value = match option.value {
+                OptionValue::None => String::new(),
+                OptionValue::Optional(_) => format!("[={}]", option.form),
+                _ => format!("={}", option.form),
+            };
+            entry(&mut out, &format!("--prune-{}{value}", option.name), option.help);
         }
     }
     out + END

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::schema::Report;
-use super::{contents, json, remarks, table};
-use crate::config::Config;
+use super::{contents, json, loaded, remarks, table};
+use crate::config::{Config, Stats};
 use crate::error::{Error, Stage};
 use crate::inputs::mapped::MappedFile;
 use crate::messages;
@@ -65,11 +65,15 @@ impl LinkAnswer {
         let Some(report) = &mut self.report else { return };
         report.linked = end.name();
         let prune = &config.prune;
+        // A pipe must not be read, and an output that is no file of ours to read any more leaves the fields empty.
+        if end == LinkerEnd::Succeeded
+            && config.output.metadata().is_ok_and(|meta| meta.is_file())
+            && let Ok(data) = MappedFile::open(&config.output)
+        {
+            report.loaded.output = loaded::of_file(&data);
+            report.file = prune.report.is_some().then(|| contents::file(&data));
+        }
         if let Some(path) = &prune.report {
-            // A pipe must not be read, and an output that is no file of ours to read any more leaves the field empty.
-            if end == LinkerEnd::Succeeded && config.output.metadata().is_ok_and(|meta| meta.is_file()) {
-                report.file = MappedFile::open(&config.output).ok().map(|data| contents::file(&data));
-            }
             let text = json::text(report).map_err(std::io::Error::from);
             written(config, path, "report", text.and_then(|text| std::fs::write(path, text)));
         }
@@ -100,8 +104,8 @@ impl LinkAnswer {
             // The output may be the standard output.
             (false, false) => messages::to_stderr(config, &self.why),
         }
-        let stats = table::stats(report, prune);
-        match (prune.stats, prune.log.is_some()) {
+        let stats = table::stats(report, config, prune.stats.unwrap_or(Stats::Short));
+        match (prune.stats.is_some(), prune.log.is_some()) {
             (true, _) => messages::to_stderr(config, &stats),
             (false, true) => messages::to_log(config, &stats),
             (false, false) => {}

@@ -49,3 +49,15 @@ pub fn describe(facts: Facts<'_>, atom: AtomId) -> String {
         None => format!("{}:({section})", printable(&module)),
     }
 }
+
+/// Whether a module is one of the start and end files that compiler drivers add to each link.
+pub(super) fn is_start_file(facts: Facts<'_>, module: ModuleId) -> bool {
+    let module = &facts.inputs.modules[module];
+    let name = facts.inputs.files[module.file].path.file_name().and_then(|name| name.to_str());
+    let is_one = |name: &str| {
+        let stem = name.strip_suffix(".o").unwrap_or_default();
+        let is_crt = ["crt1", "Scrt1", "gcrt1", "grcrt1", "Mcrt1", "rcrt1", "crti", "crtn"].contains(&stem);
+        is_crt || stem.starts_with("crtbegin") || stem.starts_with("crtend") || stem.starts_with("crtfast")
+    };
+    module.archive.is_none() && name.is_some_and(is_one)
+}

@@ -1,14 +1,14 @@
-//! Why so little goes: how much code lives for one reason alone, with what to do about each.
+//! How much code lives for one reason alone.
 //!
 //! Each number is what reachability keeps less without that reason: without edges that only mention addresses, without exports, without
 //! modules that a limit keeps whole. Code that two of them keep is in none of the numbers. Left out: data.
 
 use serde::Serialize;
-use summaries::ModuleSummary;
 
+use super::facts::{Facts, is_start_file};
 use crate::ids::{AtomId, Id};
-use crate::index::{Index, RootReason};
-use crate::propagate::{MentionedCode, code_sizes, live, reach};
+use crate::index::RootReason;
+use crate::propagate::{MentionedCode, candidates, code_sizes, live, reach};
 
 /// How many bytes of code live, in all and for one reason alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -17,6 +17,8 @@ pub struct LiveCode {
     pub live: u64,
     /// What no call reaches: the most that the level `pointers` can drop.
     pub by_mentions: u64,
+    /// The part of it in start files of the compiler, which no option changes.
+    pub start_file_mentions: u64,
     /// What lives only because it is exported.
     pub by_exports: u64,
     /// What lives only because a limit keeps its module whole, or a module that refers to it.
@@ -24,9 +26,17 @@ pub struct LiveCode {
 }
 
 impl LiveCode {
-    pub(super) fn of(index: &Index, summaries: &[&ModuleSummary]) -> Self {
-        let code = code_sizes(index, summaries);
-        let mentioned = MentionedCode::of(index, summaries, &live(index));
+    pub(super) fn of(facts: Facts<'_>) -> Self {
+        let index = facts.index;
+        let code = code_sizes(index, facts.summaries);
+        let liveness = live(index);
+        let mentioned = MentionedCode::of(index, facts.summaries, &liveness);
+        let candidates = candidates(index, &code, &liveness);
+        let of_start_file = |position: usize| is_start_file(facts, facts.index.modules[position].module);
+        let start_files = (0..index.modules.len()).filter(|position| of_start_file(*position));
+        let in_start_files = start_files.flat_map(|position| index.atoms_of(position));
+        let start_file_mentions =
+            in_start_files.filter(|atom| candidates[*atom]).map(|atom| code[atom]).sum();
         let without = |reason: RootReason| {
             let reached = reach(index, &|root| root.reason != reason, &|_, _| true);
             let kept = code.iter().enumerate().filter(|(atom, _)| reached.is_live(AtomId::new(*atom)));
@@ -35,30 +45,9 @@ impl LiveCode {
         LiveCode {
             live: mentioned.live,
             by_mentions: mentioned.candidates,
+            start_file_mentions,
             by_exports: without(RootReason::Exported),
             by_limits: without(RootReason::ModuleKept),
         }
-    }
-
-    /// A line for each reason that keeps code, for a link at the level of this name.
-    pub(super) fn lines(&self, level: &str) -> String {
-        let of_mentions = match level {
-            "pointers" => "lto-prune audit calls says what stops the analysis of each call",
-            _ => "--prune-level=pointers may drop some of it",
-        };
-        let reasons = [
-            (
-                "exports",
-                self.by_exports,
-                "link without -rdynamic or -E, or with a version script that has local: *",
-            ),
-            ("mentions of its address", self.by_mentions, of_mentions),
-            ("limits", self.by_limits, "each limit says what lifts it"),
-        ];
-        let kept = reasons.iter().filter(|(_, bytes, _)| *bytes > 0);
-        let line = |(reason, bytes, advice): &(&str, u64, &str)| {
-            format!("code kept only by {reason}: {bytes} of {} bytes; {advice}\n", self.live)
-        };
-        kept.map(line).collect()
     }
 }

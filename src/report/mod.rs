@@ -13,8 +13,11 @@ pub mod graph;
 pub mod imports;
 mod json;
 pub mod live_code;
+mod loaded;
 pub mod log;
 mod names;
+mod not_done;
+mod reasons;
 pub mod remarks;
 mod schema;
 mod stops;
@@ -22,11 +25,13 @@ pub mod table;
 pub mod why;
 
 pub use answer::{LinkAnswer, LinkerEnd};
+use facts::is_start_file;
 pub use facts::{Facts, describe};
 pub use names::edge_kind_name;
 pub use schema::*;
 
-use summaries::{Definition, SymbolKind, atom_flags};
+use rustc_hash::FxHashMap;
+use summaries::{Definition, LimitRecord, Severity, SymbolKind, atom_flags};
 
 use crate::config::Config;
 use crate::error::lossy;
@@ -37,6 +42,7 @@ use crate::propagate::Witness;
 use crate::propagate::values::ValueFlow;
 use crate::pruned_link::PruneOutcome;
 use accounting::Totals;
+use loaded::LoadedBytes;
 use names::{
     atom_kind_name, binding_name, dialect_name, icf_name, level_name, module_kind_name, severity_name,
     symbol_kind_name,
@@ -68,7 +74,9 @@ pub fn of_link(
         plan,
         limits,
     };
-    let mut report = Report { not_pruned, ..report(facts, pruned.totals.clone(), pruned.linked) };
+    let unpruned = reasons::not_pruned(facts, pruned, not_pruned.as_deref());
+    let not_pruned_action = not_pruned.as_ref().and(unpruned.as_ref()).and_then(|why| why.action.clone());
+    let mut report = Report { not_pruned, not_pruned_action, unpruned, ..report(facts, pruned) };
     if config.prune.report.is_some() {
         let of_graph = || (graph::graph(facts), imports::imports(facts));
         ((report.graph, report.imports), report.duplicates) =
@@ -77,7 +85,7 @@ pub fn of_link(
     let asks = &config.prune.why;
     let why = match asks.is_empty() {
         true => String::new(),
-        false => format!("{}:\n{}", config.output.display(), why::why(facts, asks)),
+        false => format!("{}:\n{}", config.output.display(), why::why(facts, asks, report.unpruned.as_ref())),
     };
     LinkAnswer { report: Some(Box::new(report)), why, ..LinkAnswer::default() }
 }
@@ -99,6 +107,8 @@ impl Report {
             shadow: config.prune.off,
             pruned: false,
             not_pruned: None,
+            not_pruned_action: None,
+            unpruned: None,
             linked: "",
             analysed: false,
             modules: Vec::new(),
@@ -106,6 +116,7 @@ impl Report {
             symbols: Vec::new(),
             functions: Counts::default(),
             live_code: live_code::LiveCode::default(),
+            loaded: LoadedBytes::default(),
             totals: Totals::default(),
             limits: Vec::new(),
             roots: Vec::new(),
@@ -114,14 +125,15 @@ impl Report {
             duplicates: Vec::new(),
             file: None,
             value_flow: None,
+            not_analysed: None,
             call_sites: Vec::new(),
         }
     }
 }
 
-/// Make the report. `totals` are the sizes of plain and emitted modules.
-pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
-    let config = facts.config;
+/// Make the report of a link and its outcome.
+fn report(facts: Facts<'_>, outcome: &PruneOutcome) -> Report {
+    let (config, pruned) = (facts.config, outcome.linked);
     let would_prune = config.prune.off && !crate::gate::forbids(facts.limits);
     let mut report = Report {
         pruned,
@@ -149,8 +161,9 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
                 }
             })
             .collect(),
-        live_code: live_code::LiveCode::of(facts.index, facts.summaries),
-        totals,
+        live_code: live_code::LiveCode::of(facts),
+        loaded: LoadedBytes { output: None, removed: loaded::removed(facts, &outcome.totals) },
+        totals: outcome.totals.clone(),
         limits: limit_reports(facts),
         roots: graph::roots(facts),
         value_flow: calls::counts(facts),
@@ -160,6 +173,7 @@ pub fn report(facts: Facts<'_>, totals: Totals, pruned: bool) -> Report {
     for position in 0..facts.index.modules.len() {
         add_module(facts, position, &mut report);
     }
+    report.not_analysed = reasons::not_analysed(&report, config);
     report
 }
 
@@ -264,20 +278,53 @@ fn witness_report(facts: Facts<'_>, witness: Witness) -> Option<WitnessReport> {
 }
 
 fn limit_reports(facts: Facts<'_>) -> Vec<LimitReport> {
+    let loaded = facts.index.modules.iter().enumerate();
+    let position_of: FxHashMap<ModuleId, usize> = loaded.map(|(i, module)| (module.module, i)).collect();
+    // Of a section that is kept whole only what is kept counts.
+    let kept = |module: Option<ModuleId>, record: &LimitRecord| {
+        let position = module.and_then(|module| position_of.get(&module));
+        let (Some(position), Some(section), Severity::Section) =
+            (position, record.section, record.limit.severity())
+        else {
+            return record.bytes;
+        };
+        let atoms = facts.summaries[*position].atoms.iter().zip(&facts.plan.modules[*position].atoms);
+        let own = atoms.filter(|(atom, action)| {
+            let is_part = record.offset.is_none_or(|offset| offset == atom.offset);
+            atom.section == section && is_part && **action == Action::Keep
+        });
+        record.bytes.min(own.map(|(atom, _)| atom.size).sum())
+    };
     let mut reports: Vec<LimitReport> = Vec::new();
     for limit in summaries::Limit::ALL {
-        let mut places = facts.limits.iter().filter(|(_, r)| r.limit == *limit);
-        let Some((module, first)) = places.next() else { continue };
-        let rest: Vec<_> = places.collect();
-        reports.push(LimitReport {
-            limit: limit.name(),
-            severity: severity_name(limit.severity()),
-            count: 1 + rest.len(),
-            bytes: first.bytes + rest.iter().map(|(_, r)| r.bytes).sum::<u64>(),
-            module: module.map(|m| facts.inputs.module_name(m)),
-            detail: first.detail.clone(),
-            lifted_by: limit.lifted_by(),
-        });
+        let mut report: Option<LimitReport> = None;
+        for (module, record) in facts.limits.iter().filter(|(_, record)| record.limit == *limit) {
+            let is_start_file = module.is_some_and(|module| is_start_file(facts, module));
+            let report = report.get_or_insert_with(|| LimitReport {
+                limit: limit.name(),
+                severity: severity_name(limit.severity()),
+                count: 0,
+                bytes: 0,
+                start_files: 0,
+                start_file_bytes: 0,
+                module: None,
+                detail: String::new(),
+                lifted_by: limit.lifted_by(),
+            });
+            // The first place is one that the user can change, if there is any.
+            if report.count == 0 || !is_start_file && report.is_of_start_files() {
+                report.module = module.map(|m| facts.inputs.module_name(m));
+                report.detail.clone_from(&record.detail);
+            }
+            let bytes = kept(*module, record);
+            report.count += 1;
+            report.bytes += bytes;
+            if is_start_file {
+                report.start_files += 1;
+                report.start_file_bytes += bytes;
+            }
+        }
+        reports.extend(report);
     }
     reports
 }

@@ -68,7 +68,8 @@ fn removed_functions(report: &Report) -> String {
             // The originals were linked, and the function is there.
             false => ("Analysis", " would not be added to the combined module "),
         };
-        let arguments = [("Function", symbol.name.as_str()), ("String", text)];
+        let reason = report.unpruned.iter().map(|why| ("Reason", why.reason.as_str()));
+        let arguments = [("Function", symbol.name.as_str()), ("String", text)].into_iter().chain(reason);
         document(&mut out, [kind, "lto", "deadfunction"], &symbol.name, arguments);
     }
     out

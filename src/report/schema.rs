@@ -5,6 +5,8 @@
 use serde::Serialize;
 
 use super::accounting::Totals;
+use super::loaded::LoadedBytes;
+use super::not_done::NotDone;
 use super::{calls, contents, graph, imports, live_code};
 
 pub const SCHEMA: u32 = 2;
@@ -27,12 +29,18 @@ pub struct Report {
     pub linked: &'static str,
     /// Whether the passes came to their end. If not, all below but `file` is empty.
     pub analysed: bool,
+    /// An action of the user that lets the link be pruned, if there is one.
+    pub not_pruned_action: Option<String>,
+    /// The reason and the action for people, also if there was nothing to remove.
+    #[serde(skip)]
+    pub unpruned: Option<NotDone>,
     /// The elements are in load order.
     pub modules: Vec<ModuleReport>,
     pub atoms: Vec<AtomReport>,
     pub symbols: Vec<SymbolReport>,
     pub functions: Counts,
     pub live_code: live_code::LiveCode,
+    pub loaded: LoadedBytes,
     pub totals: Totals,
     pub limits: Vec<LimitReport>,
     /// What is live by itself, ascending by atom.
@@ -46,6 +54,8 @@ pub struct Report {
     pub file: Option<contents::FileReport>,
     /// Counts of value flow, at the level `pointers`.
     pub value_flow: Option<calls::FlowReport>,
+    /// Why there are none; null if there are.
+    pub not_analysed: Option<NotDone>,
     /// Indirect calls of live functions, at the level `pointers`.
     pub call_sites: Vec<calls::CallSiteReport>,
 }
@@ -151,8 +161,19 @@ pub struct LimitReport {
     pub count: usize,
     /// In bytes, where that is known.
     pub bytes: u64,
-    /// The module of the first such place.
+    /// How many of the places are in start files of the compiler, which no user can change, and their part of the bytes.
+    pub start_files: usize,
+    pub start_file_bytes: u64,
+    /// The module of the first such place; one outside of start files is preferred.
     pub module: Option<String>,
     pub detail: String,
+    /// An action of the user that ends it.
     pub lifted_by: &'static str,
+}
+
+impl LimitReport {
+    /// Whether each place is in a start file of the compiler.
+    pub(super) fn is_of_start_files(&self) -> bool {
+        self.count == self.start_files
+    }
 }

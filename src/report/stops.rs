@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::facts::Facts;
+use super::facts::{Facts, is_start_file};
 use crate::ids::{AtomId, Id};
 use crate::propagate::values::EscapeReason;
 use crate::propagate::{Witness, candidates, code_sizes, live};
@@ -22,6 +22,8 @@ pub struct StopReport {
     pub atoms: usize,
     /// The bytes of code of all of them.
     pub bytes: u64,
+    /// The part of them in start files of the compiler.
+    pub start_file_bytes: u64,
 }
 
 fn name(reason: EscapeReason) -> &'static str {
@@ -39,12 +41,19 @@ fn name(reason: EscapeReason) -> &'static str {
 pub(super) fn of(facts: Facts<'_>) -> Vec<StopReport> {
     let code = code_sizes(facts.index, facts.summaries);
     let candidates = candidates(facts.index, &code, &live(facts.index));
-    let mut sums: BTreeMap<&'static str, (usize, u64)> = BTreeMap::new();
-    for (atom, size) in code.iter().enumerate().filter(|(atom, size)| candidates[*atom] && **size > 0) {
-        let sum = sums.entry(fate(facts, &candidates, AtomId::new(atom))).or_default();
-        *sum = (sum.0 + 1, sum.1 + size);
+    let mut sums: BTreeMap<&'static str, StopReport> = BTreeMap::new();
+    for (position, module) in facts.index.modules.iter().enumerate() {
+        let of_start_file = is_start_file(facts, module.module);
+        for atom in facts.index.atoms_of(position).filter(|atom| candidates[*atom] && code[*atom] > 0) {
+            let what = fate(facts, &candidates, AtomId::new(atom));
+            let none = StopReport { what, atoms: 0, bytes: 0, start_file_bytes: 0 };
+            let sum = sums.entry(what).or_insert(none);
+            sum.atoms += 1;
+            sum.bytes += code[atom];
+            sum.start_file_bytes += if of_start_file { code[atom] } else { 0 };
+        }
     }
-    sums.into_iter().map(|(what, (atoms, bytes))| StopReport { what, atoms, bytes }).collect()
+    sums.into_values().collect()
 }
 
 /// What became of a candidate, by the first of its witnesses that is none.

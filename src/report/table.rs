@@ -1,34 +1,100 @@
-//! The short table on the terminal (`--prune-stats`): bytes by category, what went, what limits kept.
-
-use std::collections::BTreeMap;
+//! `--prune-stats`: three lines on the terminal; `--prune-stats=full`: the table of sizes, every reason and every limit.
 
 use super::accounting::CategoryTotal;
+use super::reasons::{Reason, audit, reasons};
 use super::schema::Report;
-use crate::config::PruneOptions;
+use crate::config::{Config, Stats};
 use crate::terminal::printable;
 
-/// The text of `--prune-stats`: the output with its state, and the table if the link was analysed.
-pub fn stats(report: &Report, prune: &PruneOptions) -> String {
-    let is_modified = report.modules.iter().any(|module| module.status != "untouched");
-    let state = match (&report.not_pruned, report.pruned) {
-        (Some(reason), _) => format!("not pruned: {reason}"),
-        (None, true) => "pruned".to_owned(),
-        (None, false) if report.shadow && is_modified => "would be pruned".to_owned(),
-        (None, false) => "nothing to remove".to_owned(),
-    };
-    let failed = if report.linked == "failed" { "; the link failed" } else { "" };
-    let table = if report.analysed { table(report, prune) } else { String::new() };
-    format!("lto-prune: {}: {state}{failed}\n{table}", report.output)
+/// A number with separators: 1234567 is `1,234,567`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
 }
 
-/// The table, with a trailing newline. The options say when functions are followed at the level `pointers`.
-fn table(report: &Report, prune: &PruneOptions) -> String {
+/// The text of the statistics, with a trailing newline.
+pub(super) fn stats(report: &Report, config: &Config, stats: Stats) -> String {
+    if !report.analysed {
+        let why = report.not_pruned.as_deref().unwrap_or("not analysed");
+        return format!("{}  not pruned: {}\n", loaded(report), printable(why));
+    }
+    let reasons = reasons(report, config);
+    match stats {
+        Stats::Short => short(report, config, &reasons),
+        Stats::Full => full(report, &reasons),
+    }
+}
+
+/// The loaded bytes, with and without pruning.
+fn loaded(report: &Report) -> String {
+    let (output, removed) = (report.loaded.output, report.loaded.removed);
+    let plain = output.map(|output| if report.pruned { output.saturating_add(removed) } else { output });
+    let bytes = match (output, plain) {
+        (Some(output), Some(plain)) if removed > 0 => {
+            let percent = removed.min(plain) as f64 * 100.0 / plain.max(1) as f64;
+            match report.pruned {
+                true => format!(
+                    "{} bytes loaded, about {} without pruning (-{percent:.1}%)",
+                    count(output),
+                    count(plain)
+                ),
+                false => format!(
+                    "{} bytes loaded, about {} if pruned (-{percent:.1}%)",
+                    count(output),
+                    count(plain.saturating_sub(removed))
+                ),
+            }
+        }
+        (None, _) if report.linked == "failed" => "the link failed".to_owned(),
+        (None, _) if report.linked == "not-run" => "not linked".to_owned(),
+        (Some(output), _) if !report.analysed => format!("{} bytes loaded", count(output)),
+        (None, _) if !report.analysed => "loaded bytes unknown".to_owned(),
+        (Some(output), _) => format!("{} bytes loaded, as many as without pruning", count(output)),
+        (None, _) => format!("loaded bytes unknown, about {} less by pruning", count(removed)),
+    };
+    format!("lto-prune: {}: {bytes}\n", printable(&report.output))
+}
+
+fn short(report: &Report, config: &Config, reasons: &[Reason]) -> String {
+    let mut reasons = reasons.iter();
+    let kept = match (&report.unpruned, reasons.as_slice().first()) {
+        (Some(unpruned), _) => format!("not pruned: {}", printable(&unpruned.sentence())),
+        (None, Some(reason)) => {
+            reasons.next();
+            format!("kept: {}", printable(&reason.sentence()))
+        }
+        (None, None) => {
+            let action = audit(config, "top", "lists the largest");
+            format!("kept: {} bytes of code, all of them needed; {action}", count(report.live_code.live))
+        }
+    };
+    let more = match reasons.next() {
+        Some(reason) => printable(&reason.sentence()).into_owned(),
+        None => "no option removes more".to_owned(),
+    };
+    format!("{}  {kept}\n  more: {more}\n", loaded(report))
+}
+
+fn full(report: &Report, reasons: &[Reason]) -> String {
+    let mut out = loaded(report);
+    if let Some(unpruned) = &report.unpruned {
+        out += &format!("not pruned: {}\n", printable(&unpruned.sentence()));
+    }
     let (pruned, are_pruned) =
         if report.shadow { ("would be", "would be pruned") } else { ("pruned", "pruned") };
     let totals = &report.totals;
-    let mut out = format!("{:<14} {:>12} {:>12} {:>12}\n", "input bytes", "plain", pruned, "difference");
+    out += &format!("{:<14} {:>14} {:>14} {:>14}\n", "input bytes", "plain", pruned, "difference");
     let mut row = |name, plain, pruned, difference: i64| {
-        out += &format!("{name:<14} {plain:>12} {pruned:>12} {:>12}\n", -difference);
+        let sign = if difference > 0 { "-" } else { "" };
+        let difference = format!("{sign}{}", count(difference.unsigned_abs()));
+        out += &format!("{name:<14} {:>14} {:>14} {difference:>14}\n", count(plain), count(pruned));
     };
     for CategoryTotal { category, plain, pruned, difference } in
         totals.categories.iter().chain(&totals.groups)
@@ -36,72 +102,34 @@ fn table(report: &Report, prune: &PruneOptions) -> String {
         row(*category, *plain, *pruned, *difference);
     }
     row("total", totals.plain, totals.pruned, totals.difference);
-    let modules = report.modules.len();
+    let number = |n: usize| count(n as u64);
     let touched = report.modules.iter().filter(|m| m.status != "untouched").count();
     let functions = report.functions;
     out += &format!(
-        "functions: {} live, {} stubs, {} dead; modules: {modules}, {touched} {are_pruned}\n",
-        functions.live, functions.stubs, functions.dead
+        "functions: {} live, {} stubs, {} dead; modules: {}, {} {are_pruned}\n",
+        number(functions.live),
+        number(functions.stubs),
+        number(functions.dead),
+        number(report.modules.len()),
+        number(touched)
     );
-    out += &report.live_code.lines(report.level);
-    if let Some(why) = level_without_effect(report, prune) {
-        out += &format!("level {} has no effect beyond the one below it: {why}\n", report.level);
+    for reason in reasons {
+        out += &format!("kept: {}\n", printable(&reason.sentence()));
     }
-    for limit in &report.limits {
-        let bytes = if limit.bytes > 0 { format!(", {} bytes", limit.bytes) } else { String::new() };
-        out +=
-            &format!("limit {} ({}): {} place(s){bytes}, first: ", limit.limit, limit.severity, limit.count);
+    if let Some(why) = &report.not_analysed {
+        out += &format!("addresses were not analysed: {}\n", printable(&why.sentence()));
+    }
+    for limit in report.limits.iter().filter(|limit| !limit.is_of_start_files()) {
+        let places = limit.count - limit.start_files;
+        let bytes = limit.bytes - limit.start_file_bytes;
+        let bytes = if bytes > 0 { format!(", {} bytes", count(bytes)) } else { String::new() };
+        let (limit_name, severity) = (limit.limit, limit.severity);
+        let plural = if places == 1 { "" } else { "s" };
+        out += &format!("limit {limit_name} ({severity}): {} place{plural}{bytes}, first: ", number(places));
         if let Some(module) = &limit.module {
             out += &format!("{}: ", printable(module));
         }
-        out += &format!("{}; lifted by {}\n", printable(&limit.detail), limit.lifted_by);
+        out += &format!("{}; {}\n", printable(&limit.detail), limit.lifted_by);
     }
     out
-}
-
-/// Why the link is as it would be at the level below, if it is.
-fn level_without_effect(report: &Report, prune: &PruneOptions) -> Option<String> {
-    match report.level {
-        "functions" => {
-            // Liveness of whole sections is the same exactly if no section has both.
-            let mut states: BTreeMap<(usize, u32), [bool; 2]> = BTreeMap::new();
-            for atom in &report.atoms {
-                if let Some(section) = atom.section_index {
-                    states.entry((atom.module, section)).or_default()[usize::from(atom.live)] = true;
-                }
-            }
-            let is_mixed = states.values().any(|state| *state == [true, true]);
-            (!is_mixed).then(|| "no section has both live and dead functions or objects".to_owned())
-        }
-        "pointers" if report.value_flow.is_none() => {
-            let (code, gate) = (report.live_code, prune.gate);
-            let values = report.limits.iter().find(|limit| limit.severity == "values");
-            Some(match values {
-                Some(limit) => format!("see the limit {}", limit.limit),
-                None if code.live > prune.budget() => {
-                    let live = code.live;
-                    format!(
-                        "{live} bytes of code live, more than --prune-budget={}; --prune-level=pointers has none",
-                        prune.budget()
-                    )
-                }
-                None if code.by_mentions * 100 < code.live * u64::from(gate) || code.by_mentions == 0 => {
-                    format!(
-                        "mentioned addresses keep {} bytes of code, less than --prune-gate={gate} per cent",
-                        code.by_mentions
-                    )
-                }
-                None => {
-                    "a module is kept whole of which functions were not followed; see the limits".to_owned()
-                }
-            })
-        }
-        "pointers" => {
-            let kept = report.atoms.iter().filter(|atom| atom.kind == "code" && atom.live);
-            let kept: u64 = kept.map(|atom| atom.size).sum();
-            let why = "no less code is kept than references alone reach; lto-prune audit calls says why";
-            (kept >= report.live_code.live).then(|| why.to_owned())
-        }
-        _ => None,
-    }
 }

@@ -2,19 +2,20 @@
 //!
 //! The chain is that of the witnesses: a shortest path from a root.
 
-use summaries::{Definition, SymbolKind};
+use summaries::{Definition, LimitRecord, Severity, SymbolKind};
 
 use super::facts::{Facts, describe};
 use super::imports::{ImportReport, imports};
 use super::names::{KINDS, edge_kind_name};
+use super::not_done::NotDone;
 use crate::error::lossy;
-use crate::ids::{AtomId, Id};
+use crate::ids::{AtomId, Id, ModuleId};
 use crate::inputs::glob::Glob;
 use crate::propagate::Witness;
 use crate::terminal::printable;
 
 /// The explanations, one block a symbol, in load order.
-pub fn why(facts: Facts<'_>, patterns: &[String]) -> String {
+pub fn why(facts: Facts<'_>, patterns: &[String], not_pruned: Option<&NotDone>) -> String {
     let mut out = String::new();
     let globs: Vec<Glob> = patterns.iter().map(|p| Glob::new(p)).collect();
     for (position, summary) in facts.summaries.iter().enumerate() {
@@ -26,7 +27,7 @@ pub fn why(facts: Facts<'_>, patterns: &[String]) -> String {
                 continue;
             }
             let atom = AtomId::new(facts.index.modules[position].first_atom as usize + atom.index());
-            explain(facts, &lossy(name), position, atom, &mut out);
+            explain(facts, &lossy(name), position, atom, not_pruned, &mut out);
         }
     }
     for import in imports(facts).iter().filter(|i| globs.iter().any(|g| g.matches(i.symbol.as_bytes()))) {
@@ -38,7 +39,14 @@ pub fn why(facts: Facts<'_>, patterns: &[String]) -> String {
     out
 }
 
-fn explain(facts: Facts<'_>, name: &str, position: usize, atom: AtomId, out: &mut String) {
+fn explain(
+    facts: Facts<'_>,
+    name: &str,
+    position: usize,
+    atom: AtomId,
+    not_pruned: Option<&NotDone>,
+    out: &mut String,
+) {
     let module = facts.inputs.module_name(facts.resolution.loaded[position]);
     let module = printable(&module);
     if facts.index.discarded[atom.index()] {
@@ -46,13 +54,49 @@ fn explain(facts: Facts<'_>, name: &str, position: usize, atom: AtomId, out: &mu
         return;
     }
     let Some(witness) = facts.liveness.witness[atom.index()] else {
-        let dropped = if facts.config.prune.off { "would be dropped" } else { "dropped" };
-        *out += &format!("{name} in {module}: {dropped}, no live atom refers to it\n");
+        let collected = facts.config.gc_sections && !facts.linker_live[atom.index()];
+        let state = match not_pruned {
+            None => "dropped, no live atom refers to it".to_owned(),
+            Some(_) if collected => {
+                "dropped by the linker's --gc-sections, no live atom refers to it".to_owned()
+            }
+            Some(why) => {
+                format!("would be dropped, no live atom refers to it; not pruned: {}", printable(&why.reason))
+            }
+        };
+        *out += &format!("{name} in {module}: {state}\n");
         return;
     };
-    let state = if facts.liveness.is_stub(atom) { "a stub, only its address is needed" } else { "live" };
+    let state = match (facts.liveness.is_stub(atom), not_pruned) {
+        (true, None) => "a stub, only its address is needed".to_owned(),
+        (true, Some(why)) => {
+            format!("would be a stub, only its address is needed; not pruned: {}", printable(&why.reason))
+        }
+        (false, _) => "live".to_owned(),
+    };
     *out += &format!("{name} in {module}: {state}\n");
+    if let Some(limit) = whole(facts, position, atom) {
+        *out += &format!(
+            "  {} ({}); {}\n",
+            printable(&limit.detail),
+            limit.limit.name(),
+            limit.limit.lifted_by()
+        );
+    }
     chain(facts, witness, out);
+}
+
+/// The limit for which an atom holds several functions, that is a section which is kept whole or a part of one.
+fn whole<'s>(facts: Facts<'s>, position: usize, atom: AtomId) -> Option<&'s LimitRecord> {
+    let (module, (_, local)) = (facts.index.modules[position].module, facts.index.locate(atom));
+    let atom = &facts.summaries[position].atoms[local.index()];
+    let is_of_atom = |(of, limit): &&(Option<ModuleId>, LimitRecord)| {
+        *of == Some(module)
+            && limit.limit.severity() == Severity::Section
+            && limit.section == Some(atom.section)
+            && limit.offset.is_none_or(|offset| offset == atom.offset)
+    };
+    facts.limits.iter().find(is_of_atom).map(|(_, limit)| limit)
 }
 
 /// Who defines it, and what refers to it first.

@@ -13,6 +13,7 @@ use summaries::{
 use super::names;
 use super::options::SplitOptions;
 use super::pieces::{Pieces, has_hub, may_be_divided};
+use crate::report::table::count;
 use crate::terminal::printable;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +78,7 @@ pub(super) struct SplitFileReport {
     pub(super) objects: Vec<ObjectReport>,
 }
 
-/// Functions that fall into each other, or that short branches hold together.
+/// Nothing of the section could be divided, and no limit says why.
 const TIED: &str = "tied-together";
 /// The reason for data where `--data` is missing.
 const NOT_ASKED: &str = "not-asked";
@@ -241,15 +242,15 @@ impl SplitTotals {
         out.push_str(&format!(
             "  {}: {} of {} bytes divided ({percent:.1}%), {} sections became {}\n",
             kind.name(),
-            self.divided,
-            self.bytes,
-            self.sections,
-            self.pieces
+            count(self.divided),
+            count(self.bytes),
+            count(self.sections as u64),
+            count(self.pieces as u64)
         ));
         let mut limits: Vec<_> = self.limits.iter().filter(|(name, _)| **name != NOT_ASKED).collect();
         limits.sort_by_key(|(name, (bytes, _))| (std::cmp::Reverse(*bytes), **name));
         for (name, (bytes, place)) in limits {
-            out.push_str(&format!("    whole: {bytes} bytes {name}, such as {place}\n"));
+            out.push_str(&format!("    whole: {} bytes {name}, such as {place}\n", count(*bytes)));
         }
     }
 }

@@ -162,7 +162,7 @@ fn cuts_as_in_the_text() {
     session.check(places[4].starts_with("main.o:(.text.first+0x"), places[4]);
     session.check_eq(&column(&answer, "path", "reference")[3..].to_vec(), &vec!["data", "call"], "kinds");
     let dead = audit(&mut session, "why dead main.json").stdout;
-    session.check(dead.contains("dropped: nothing that lives refers to it"), &dead);
+    session.check(dead.contains("dropped: no live atom refers to it"), &dead);
     let entry = json(&mut session, "why --json _start main.json");
     session.check(entry["cut"].is_null() && entry["kept"] == true, "the entry has no cut");
     let answer = json(&mut session, "paths --json main leaf main.json");

@@ -141,12 +141,12 @@ fn what_stays_for_debug_information_is_counted() {
     session
         .must(&Job::new(&dir, "gcc").words("-O1 -g -gsplit-dwarf -fno-function-sections -c main.c helper.c"));
     tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-    let job = Job::new(&dir, "gcc").words("-B shims -no-pie main.o helper.o -o out -Wl,--prune-stats");
+    let job = Job::new(&dir, "gcc").words("-B shims -no-pie main.o helper.o -o out -Wl,--prune-stats=full");
     let said = session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
     let line =
         said.stdout.lines().chain(said.stderr.lines()).find(|l| l.starts_with("limit debug-info (module): "));
     let line = line.unwrap_or_default();
-    session.check(line.contains("2 place(s), ") && line.contains(" bytes, first: main.o: "), line);
+    session.check(line.contains("2 places, ") && line.contains(" bytes, first: main.o: "), line);
     session.check(!said.stderr.contains("warning"), &said.stderr);
 }
 

@@ -50,6 +50,7 @@ mod run;
 mod shadow;
 mod shims;
 mod splitting;
+mod statistics;
 mod stubs;
 mod cycles;
 mod tidy;

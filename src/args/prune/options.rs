@@ -9,6 +9,8 @@ pub enum OptionValue {
     File,
     Folder,
     OneOf(&'static [&'static str]),
+    /// One of these words, or no value at all.
+    Optional(&'static [&'static str]),
     Other,
 }
 
@@ -32,7 +34,7 @@ const fn option(
     PruneOption { name, value, form, help }
 }
 
-use OptionValue::{File, Folder, None, OneOf, Other};
+use OptionValue::{File, Folder, None, OneOf, Optional, Other};
 
 /// Every option of ours, below the headings of `--help`.
 pub const OPTIONS: &[(&str, &[PruneOption])] = &[
@@ -96,7 +98,13 @@ pub const OPTIONS: &[(&str, &[PruneOption])] = &[
                 "FILE",
                 "add all messages of the link and its --prune-stats, also where the compiler hides them; one file serves a build",
             ),
-            option("stats", None, "", "a table of sizes on the terminal, and what keeps most of them"),
+            option(
+                "stats",
+                Optional(&["full"]),
+                "full",
+                "three lines on the terminal: the loaded bytes with and without pruning, the largest reason for what was kept, \
+                 and what else could be removed; full: the table of sizes and every reason",
+            ),
             option("time", None, "", "time of each pass"),
         ],
     ),

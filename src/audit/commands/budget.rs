@@ -151,9 +151,11 @@ pub(crate) fn answer(model: &Model<'_>, path: &str, text: &str) -> Result<Answer
         1 => "1 limit is broken".to_owned(),
         n => format!("{} limits are broken", count(n)),
     };
+    let not_pruned = (broken > 0 && !model.report.pruned)
+        .then(|| format!("{}: {}", model.report.output, model.report.not_pruned()));
     let advice = "NOTHING: the link has nothing of the name. A limit of 0 is for what must not be there.";
     Ok(Answer {
-        notes: nothing.then(|| advice.to_owned()).into_iter().collect(),
+        notes: nothing.then(|| advice.to_owned()).into_iter().chain(not_pruned).collect(),
         lines: vec![format!("{}: {verdict}", model.report.output)],
         facts: vec![("output", model.report.output.as_ref().into()), ("broken", broken.into())],
         tables: vec![table],

@@ -44,10 +44,16 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     let mut fates = Table::new("candidates", title, &["bytes", "atoms", "what", "that is"]);
     let reachable = Reachable::new(model);
     match &model.value_flow {
-        None => answer.lines.push(
-            "values were not followed in this link: it takes --prune-level=pointers, and --prune-gate=0 where the gate finds too little"
-                .to_owned(),
-        ),
+        None => answer.lines.push(match &model.report.not_analysed {
+            Some(why) => {
+                let action = why.action.as_ref().map(|action| format!("; {action}")).unwrap_or_default();
+                format!("{}: addresses were not analysed: {}{action}", model.report.output, why.reason)
+            }
+            None => format!(
+                "{}: addresses were not analysed; link with --prune-level=pointers",
+                model.report.output
+            ),
+        }),
         Some(flow) => {
             answer.lines.extend(unknown_calls(flow, escaped(model, &reachable)));
             let mut candidates: Vec<_> = flow.candidates.iter().collect();

@@ -175,6 +175,13 @@ fn table(
         signed(grown),
         signed(shrunk)
     ));
+    // The files differ by what pruning removed, too, where one of them was not pruned.
+    for model in models
+        .iter()
+        .filter(|model| !model.report.pruned && (model.report.shadow || model.report.not_pruned.is_some()))
+    {
+        answer.lines.push(format!("{}: {}", model.path, model.report.not_pruned()));
+    }
     answer.facts = vec![
         ("old", old.into()),
         ("new", new.into()),

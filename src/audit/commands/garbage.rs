@@ -64,7 +64,10 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
         table.row(row);
     }
     table.limit(rows(request, ROWS));
-    let what = if model.report.pruned { "were dropped" } else { "would go; the originals were linked" };
+    let what = match model.report.pruned {
+        true => "were dropped".to_owned(),
+        false => format!("would be dropped; {}", model.report.not_pruned()),
+    };
     let mut answer = Answer::default();
     let more = match duplicates {
         0 => String::new(),

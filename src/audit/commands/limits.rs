@@ -1,4 +1,4 @@
-//! `audit limits`: what was kept because it was not understood, by cause, with what lifts each.
+//! `audit limits`: what was kept because it was not understood, by cause, each with an action.
 //!
 //! Three measures. What the report's limits name: the sizes of sections and modules that were left whole, which is not what they
 //! cost but the most that they can. What lives only through roots that stand for not knowing (a whole module that is kept, sections
@@ -12,25 +12,28 @@ use crate::audit::read::ReadValueFlow;
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::report::graph::ESCAPED;
 
-/// Roots that are one because of what isn't known, with what lifts them.
+/// Roots that are one because of what isn't known, each with an action.
 const ROOTS: [(&str, &str); 7] = [
     ("module-kept", "see the limits of severity module"),
-    ("custom-section", "--gc-sections on the link line, or KEEP() in a script for what has to stay"),
-    ("start-stop-section", "ld.lld, or -z start-stop-gc"),
-    ("exported", "a version script, -fvisibility=hidden, or linking without --export-dynamic"),
-    ("retain", "compiling without __attribute__((retain))"),
-    ("prune-keep", "fewer --prune-keep"),
-    ("prune-limit", "linking without --prune-limit"),
+    ("custom-section", "add --gc-sections, and KEEP() in a script for what must stay"),
+    ("start-stop-section", "link with ld.lld, or add -z start-stop-gc"),
+    (
+        "exported",
+        "link with a version script or without --export-dynamic, or compile with -fvisibility=hidden",
+    ),
+    ("retain", "compile without __attribute__((retain))"),
+    ("prune-keep", "link with fewer --prune-keep"),
+    ("prune-limit", "link without --prune-limit"),
 ];
 
 /// What each cause of an unknown call asks for.
 const CAUSES: [(&str, &str); 6] = [
-    ("not-modelled", "compiled code that follows the psABI"),
-    ("parameter", "fewer functions that code outside of the link can call"),
-    ("memory", "fewer addresses of functions in memory that is passed to shared libraries without a model"),
-    ("result", "linking the library statically, or a model of it"),
-    ("outside", "linking the library statically, or a model of it"),
-    ("value-flow-budget", "a smaller link: the work that is allowed was spent"),
+    ("not-modelled", "replace assembly that departs from the psABI"),
+    ("parameter", "make functions static or hidden that nothing outside of the link calls"),
+    ("memory", "link the shared libraries statically that get memory with addresses of functions"),
+    ("result", "link the library statically"),
+    ("outside", "link the library statically"),
+    ("value-flow-budget", "none: the link is too large for the analysis"),
 ];
 
 /// What the roots reach, for asking what they would not reach without some edges.
@@ -81,15 +84,19 @@ pub(super) fn unknown_calls(flow: &ReadValueFlow<'_>, (bytes, atoms): (u64, u64)
 pub(crate) fn answer(model: &Model<'_>) -> Answer {
     let columns = ["limit", "severity", "places", "bytes", "first", "lifted by"];
     let mut limits = Table::new("limits", "what was not understood: bytes of what was left whole", &columns);
-    let mut sorted: Vec<_> = model.limits.iter().collect();
+    // Nobody can change the start files of the compiler.
+    let mut sorted: Vec<_> = model.limits.iter().filter(|l| l.count > l.start_files).collect();
     sorted.sort_by_key(|l| std::cmp::Reverse((l.bytes, l.count)));
     for limit in sorted {
         let module = limit.module.as_ref().map(|m| format!("{m}: ")).unwrap_or_default();
         limits.row(vec![
             Cell::text(&*limit.limit),
             Cell::text(&*limit.severity),
-            Cell::Number(limit.count),
-            if limit.bytes > 0 { Cell::Number(limit.bytes) } else { Cell::Nothing },
+            Cell::Number(limit.count.saturating_sub(limit.start_files)),
+            match limit.bytes.saturating_sub(limit.start_file_bytes) {
+                0 => Cell::Nothing,
+                bytes => Cell::Number(bytes),
+            },
             Cell::Text(format!("{module}{}", limit.detail)),
             Cell::text(&*limit.lifted_by),
         ]);
@@ -99,7 +106,9 @@ pub(crate) fn answer(model: &Model<'_>) -> Answer {
     let reachable = Reachable::new(model);
     for (reason, advice) in ROOTS {
         let count = model.roots.iter().filter(|r| r.reason == reason).count() as u64;
-        if count == 0 {
+        // An object must have its global symbols.
+        let is_object = || model.report.not_pruned.as_ref().is_some_and(|why| why.starts_with("-r ("));
+        if count == 0 || reason == "exported" && is_object() {
             continue;
         }
         let (bytes, atoms) = reachable.only_through(|n| model.root_of(n).is_some_and(|r| r.reason == reason));

@@ -36,7 +36,7 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Result<Answer> {
         ("size", model.file_size.into()),
         ("bss", zero.into()),
     ];
-    let pruned = if model.report.pruned { "" } else { ", linked from the originals" };
+    let pruned = if model.report.pruned { String::new() } else { format!(", {}", model.report.not_pruned()) };
     let (linker, level) = (&model.report.linker.dialect, &model.report.level);
     let what = format!("{} ({linker}, level {level}{pruned})", model.report.output);
     let size = count(model.file_size.unwrap_or(0));

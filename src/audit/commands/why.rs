@@ -240,14 +240,23 @@ fn describe(model: &Model<'_>, found: &[u32], answer: &mut Answer) {
             answer.lines.push(line);
         }
         let Some(atom) = model.atoms.get(*position as usize) else { continue };
-        let state = match atom.state {
-            AtomState::Kept => "kept",
-            AtomState::Stub => "a stub: only its address is needed",
-            AtomState::Dropped if atom.discarded => "discarded: another module's COMDAT group stands for it",
-            AtomState::Dropped if !model.report.pruned => {
-                "would go: nothing that lives refers to it; the originals were linked"
+        let collected = model.report.linker.gc_sections && !atom.linker_live;
+        let state = match (atom.state, model.report.pruned) {
+            (AtomState::Kept, _) => "kept".to_owned(),
+            (AtomState::Stub, true) => "a stub: only its address is needed".to_owned(),
+            (AtomState::Stub, false) => {
+                format!("would be a stub: only its address is needed; {}", model.report.not_pruned())
             }
-            AtomState::Dropped => "dropped: nothing that lives refers to it",
+            (AtomState::Dropped, _) if atom.discarded => {
+                "discarded: another module's COMDAT group stands for it".to_owned()
+            }
+            (AtomState::Dropped, false) if collected => {
+                "dropped by the linker's --gc-sections: no live atom refers to it".to_owned()
+            }
+            (AtomState::Dropped, false) => {
+                format!("would be dropped: no live atom refers to it; {}", model.report.not_pruned())
+            }
+            (AtomState::Dropped, true) => "dropped: no live atom refers to it".to_owned(),
         };
         let (name, at) = (symbol(model, atom), place(model, atom, None));
         answer.lines.push(match atom.shares.len() {

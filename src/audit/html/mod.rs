@@ -307,7 +307,7 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>) -> Result<String>
     let mut strings = std::mem::take(&mut maker.strings);
     let imports = Imports::new(model, &mut strings, |atom| maker.live(atom));
     maker.strings = strings;
-    let pruned = if model.report.pruned { "" } else { ", linked from the originals" };
+    let pruned = if model.report.pruned { String::new() } else { format!(", {}", model.report.not_pruned()) };
     let how = format!("{}, level {}{pruned}", model.report.linker.dialect, model.report.level);
     let old = old.map(|m| OldReport { report: maker.strings.of(&m.path), size: m.file_size.unwrap_or(0) });
     let page = Page {

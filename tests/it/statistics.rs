@@ -1,0 +1,262 @@
+//! `--prune-stats`, and what is said of a link that is not pruned: every number and every verb is true.
+
+use serde_json::Value;
+
+use crate::matrix;
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+/// A program with dead code, with code that only its export keeps, and with code that only its address keeps.
+const MAIN: &str = "int dead(int x) { return x * 77 / 13 % 11 * 5 / 7 + 3; }\n\
+    __attribute__((noipa)) int api(int x) { return x * 5 + 1; }\n\
+    __attribute__((noipa)) static int taken(int x) { return x / 3 + 2; }\n\
+    static int (*volatile slot)(int);\n\
+    int main(int argc, char **argv) { if (argc > 9) slot = taken; return argc > 8 ? api(argc) : 0; }\n";
+
+fn prepare(name: &str) -> Session {
+    let mut session = Session::new(&format!("statistics/{name}"));
+    session.write("main.c", MAIN);
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    let dir = session.dir().to_owned();
+    session.must(&Job::new(&dir, "gcc").words("-O1 -c main.c"));
+    session
+}
+
+/// Link main.o; what we print, and the report.
+fn link(session: &mut Session, words: &str) -> (String, Value) {
+    let dir = session.dir().to_owned();
+    let job =
+        Job::new(&dir, "gcc").words("-B shims main.o -o out -Wl,--prune-report=report.json").words(words);
+    let outcome = session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    let report = matrix::report(session, &session.path("report.json"));
+    (outcome.stderr + &outcome.stdout, report)
+}
+
+/// The loaded bytes of a file, as `size` adds them up, without the bytes with which lld fills a page.
+fn size(session: &mut Session, file: &str) -> u64 {
+    let dir = session.dir().to_owned();
+    let text = session.must(&Job::new(&dir, "size").arg("-A").arg(file)).stdout;
+    let rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    // What is not loaded has no address.
+    let loaded =
+        rows.filter(|row| row.len() == 3 && row[0] != ".relro_padding" && !matches!(row[2], "0" | "addr"));
+    loaded.map(|row| row[1].parse::<u64>().unwrap()).sum()
+}
+
+fn separated(n: u64) -> String {
+    let digits = n.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|g| std::str::from_utf8(g).unwrap()).collect();
+    groups.join(",")
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(u64::MAX)
+}
+
+#[test]
+fn three_lines_with_numbers_that_hold() {
+    let mut session = prepare("lines");
+    let (said, report) = link(&mut session, "-rdynamic -Wl,--prune-stats -Wl,--prune-level=functions");
+    let output = size(&mut session, "out");
+    session.check_eq(&number(&report["loaded"]["output"]), &output, "the loaded bytes are those of size");
+    let removed = number(&report["loaded"]["removed"]);
+    let taken = |report: &Value| {
+        let code = &report["live_code"];
+        number(&code["by_mentions"]) - number(&code["start_file_mentions"])
+    };
+    let exports = number(&report["live_code"]["by_exports"]);
+    session.check(removed == 0 && exports > taken(&report) && taken(&report) > 0, &said);
+    let not_analysed = "link with --prune-level=pointers";
+    let expected = format!(
+        "lto-prune: out: {} bytes loaded, as many as without pruning\n  \
+         not pruned: nothing can be removed\n  \
+         more: {exports} bytes of code only because the output exports it; link without -rdynamic (--export-dynamic)\n",
+        separated(output)
+    );
+    session.check_eq(&said, &expected, "with -rdynamic");
+
+    let (said, report) = link(&mut session, "-Wl,--prune-stats -Wl,--prune-level=functions");
+    let (output, taken) = (size(&mut session, "out"), taken(&report));
+    let removed = number(&report["loaded"]["removed"]);
+    let plain = output + removed;
+    let expected = format!(
+        "lto-prune: out: {} bytes loaded, about {} without pruning (-{:.1}%)\n  \
+         kept: at most {taken} bytes of code only because its address is taken; {not_analysed}\n  \
+         more: no option removes more\n",
+        separated(output),
+        separated(plain),
+        removed as f64 * 100.0 / plain as f64
+    );
+    session.check_eq(&said, &expected, "pruned");
+    // The estimate is near to a link without us.
+    let dir = session.dir().to_owned();
+    tools::shim_dir(&session.path("plain-shims"), &Linker::Lld.path());
+    session.must(&Job::new(&dir, "gcc").words("-B plain-shims main.o -o plain"));
+    let difference = size(&mut session, "plain").abs_diff(plain);
+    session.check(difference <= 32, &format!("the estimate is {difference} bytes away"));
+
+    let (said, report) = link(&mut session, "-Wl,--prune-stats -Wl,--prune-level=off:functions");
+    let output = size(&mut session, "out");
+    session.check_eq(&report["pruned"], &false.into(), "off");
+    let lines: Vec<&str> = said.lines().collect();
+    let first = format!(
+        "lto-prune: out: {} bytes loaded, about {} if pruned",
+        separated(output),
+        separated(output - removed)
+    );
+    session.check(lines.len() == 3 && lines[0].starts_with(&first), &said);
+    session.check_eq(&lines[1], &"  not pruned: --prune-level=off; link without --prune-level=off", &said);
+}
+
+#[test]
+fn the_table_has_separators_and_no_start_files() {
+    let mut session = prepare("table");
+    session.write("large.c", "char large[1234567] = {1};\nint unused(int x) { return x + large[x]; }\n");
+    let dir = session.dir().to_owned();
+    session.must(&Job::new(&dir, "gcc").words("-O1 -c large.c"));
+    let (said, report) = link(&mut session, "large.o -Wl,--prune-stats=full");
+    session.check(said.contains(" -1,234,567\n") || said.contains("1,234,5"), &said);
+    session.check(!said.contains("crtbegin"), &said);
+    session.check(!said.contains("1234567"), &said);
+    let limits = report["limits"].as_array().unwrap();
+    let of_start_files = limits.iter().find(|l| l["limit"] == "unsized-symbol");
+    let count = of_start_files.map(|l| (l["count"].clone(), l["start_files"].clone()));
+    session.check(count.is_some_and(|(all, start)| all == start && all != 0), &said);
+    let text = session.must(&Job::new(&dir, tools::lto_prune()).words("audit limits report.json")).stdout;
+    session.check(!text.contains("crtbegin"), &text);
+}
+
+/// Where a link goes unpruned nothing is said to be dropped.
+#[test]
+fn nothing_is_dropped_of_a_link_that_is_not_pruned() {
+    let mut session = prepare("unpruned");
+    session
+        .write("script.ld", "SECTIONS { .text : { *(.text*) } .data : { *(.data*) } .bss : { *(.bss*) } }\n");
+    let dir = session.dir().to_owned();
+    for (words, reason) in [
+        ("-Wl,--emit-relocs", "--emit-relocs (relocatable-output)"),
+        ("-nostdlib -static -Wl,-e,main,-T,script.ld", "a -T script with SECTIONS (script-without-gc)"),
+        ("-Wl,--prune-level=off", "--prune-level=off"),
+        ("-Wl,--trace", "--trace (linker-message)"),
+        ("-Wl,--print-archive-stats=-", "--print-archive-stats"),
+    ] {
+        let all = format!("{words} -Wl,--prune-why=dead -Wl,--prune-remarks=remarks.yaml -Wl,--prune-stats");
+        let (said, report) = link(&mut session, &all);
+        session.check_eq(&report["pruned"], &false.into(), words);
+        let line = said.lines().find(|l| l.starts_with("dead in ")).unwrap_or_default();
+        let would = line.contains(": would be dropped, no live atom refers to it; not pruned: ");
+        session.check(would && line.contains(reason), &format!("{words}: {said}"));
+        let not_pruned = said.lines().find(|l| l.starts_with("  not pruned: ")).unwrap_or_default();
+        session.check(not_pruned.contains(reason) && not_pruned.contains("; "), &format!("{words}: {said}"));
+        let remarks = std::fs::read_to_string(session.path("remarks.yaml")).unwrap();
+        session.check(!remarks.contains("!Passed") && remarks.contains("Reason:"), &remarks);
+        for command in ["why dead", "garbage", "top"] {
+            let audit = Job::new(&dir, tools::lto_prune()).words(&format!("audit {command} report.json"));
+            let text = session.must(&audit).stdout;
+            session.check(
+                text.contains("not pruned: ") && !text.contains(", dropped:"),
+                &format!("{words} {command}: {text}"),
+            );
+            session.check(!text.contains("were dropped"), &text);
+        }
+    }
+}
+
+/// A link by -r is not told to export less.
+#[test]
+fn relocatable_output_has_its_own_action() {
+    let mut session = prepare("relocatable");
+    let (said, _) = link(&mut session, "-r -nostdlib -Wl,--prune-stats");
+    session.check(
+        said.contains("not pruned: -r (relocatable-output); prune the link that takes this output"),
+        &said,
+    );
+    session.check(!said.contains("-rdynamic"), &said);
+}
+
+/// `audit calls` says why it has nothing to say.
+#[test]
+fn calls_that_were_not_analysed_have_a_reason() {
+    let mut session = prepare("calls");
+    let dir = session.dir().to_owned();
+    for (words, reason) in [
+        (
+            "-Wl,--prune-level=functions",
+            "--prune-level=functions does not analyse addresses; link with --prune-level=pointers",
+        ),
+        ("-Wl,--prune-budget=8", "that --prune-budget allows; link with a larger --prune-budget"),
+        ("-Wl,--prune-gate=100", "less than --prune-gate=100%; link with --prune-gate=0"),
+    ] {
+        link(&mut session, words);
+        let text = session.must(&Job::new(&dir, tools::lto_prune()).words("audit calls report.json")).stdout;
+        session.check(text.contains(reason), &format!("{words}: {text}"));
+    }
+    let (_, report) = link(&mut session, "-Wl,--prune-gate=0");
+    session.check(report["not_analysed"].is_null() && !report["value_flow"].is_null(), "analysed");
+}
+
+/// What is said of a function in an object, by `--prune-why`; whether the output has it.
+fn why(session: &mut Session, source: &str, options: &str, name: &str) -> (String, bool) {
+    session.write("tie.c", source);
+    let dir = session.dir().to_owned();
+    session.must(&Job::new(&dir, "gcc").words("-c tie.c -o tie.o").words(options));
+    let words = format!(
+        "-B shims tie.o -o tie -Wl,--prune-strict -Wl,--prune-why={name} -Wl,--prune-report=tie.json"
+    );
+    let outcome =
+        session.must(&Job::new(&dir, "gcc").words(&words).env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    let report = matrix::report(session, &session.path("tie.json"));
+    let symbols = report["symbols"].as_array().unwrap();
+    let is_live = symbols.iter().any(|s| s["name"] == name && s["live"] == true);
+    (outcome.stdout, is_live)
+}
+
+const TABLE: &str = "typedef int (*fn)(int); static int f1(int x) { return x + 1; } fn table[] = {f1};\n\
+    int dead(int x) { return x + 77; } int main(int c, char **v) { return table[0](c); }\n";
+
+/// A function is kept with another one only where an address may mean it, and then that is said.
+#[test]
+fn ties_are_limits() {
+    let mut session = prepare("ties");
+    // Every address of a global function in data has its name.
+    let (said, live) = why(&mut session, TABLE, "-O1", "dead");
+    session.check(!live && said.contains("dead in tie.o: dropped"), &said);
+    // So has that of one with an alias, but the local alias has none.
+    let alias = format!("{TABLE}static int local(int) __attribute__((alias(\"dead\"), used));\n");
+    let (said, live) = why(&mut session, &alias, "-O1", "dead");
+    session.check(live && said.contains("f1 and dead stay together: the address 0x0 has no name"), &said);
+    session.check(said.contains("(doubtful-address); compile with -ffunction-sections"), &said);
+    // A local function, of which the table may have the address less a tag; the program has that one.
+    let tagged = "typedef int (*fn)(int); __attribute__((noipa)) static int f1(int x) { return x + 1; }\n\
+        __attribute__((noipa)) static int f2(int x) { return x + 77; } char *table[] = {(char *)f2 - 4};\n\
+        int main(int c, char **v) { return c > 7 ? f1(c) : ((fn)(table[0] + 4))(c) - c - 77; }\n";
+    let (said, live) = why(&mut session, tagged, "-O1", "f2");
+    session.check(live && said.contains("f1 and f2 stay together"), &said);
+    let dir = session.dir().to_owned();
+    session.must(&Job::new(&dir, "./tie"));
+    // One reference without a name, and a function that nothing refers to.
+    let unnamed = "typedef int (*F)(int); static int f1(int x) { return x + 1; } static int f2(int x) { return x + 2; }\n\
+        static int f3(int x) { return x + 3; } static F g = f1;\n\
+        int main(int c, char **v) { if (c > 1) g = f2; if (0) g = f3; return g(c) - c - 1; }\n";
+    let (said, live) = why(&mut session, unnamed, "-O0", "f3");
+    session.check(
+        live && said.contains("stay together: the address") && said.contains("(doubtful-address)"),
+        &said,
+    );
+    let text = session.must(&Job::new(&dir, tools::lto_prune()).words("audit limits tie.json")).stdout;
+    session.check(text.contains("doubtful-address"), &text);
+    let split = session.must(&Job::new(&dir, tools::lto_prune()).words("split tie.o -o split.o"));
+    let text = split.stdout + &split.stderr;
+    session.check(text.contains("doubtful-address") && !text.contains("(100.0%)"), &text);
+    // A global one ends the doubt.
+    let (said, live) = why(&mut session, &unnamed.replace("static int f3", "int f3"), "-O0", "f3");
+    session.check(!live, &said);
+    // Assembly that falls through.
+    let falls = "__asm__(\".globl upper\\n.type upper,@function\\nupper: nop\\n.size upper,.-upper\\n\
+        .globl lower\\n.type lower,@function\\nlower: ret\\n.size lower,.-lower\\n\");\n\
+        void lower(void); int main(void) { lower(); return 0; }\n";
+    let (said, live) = why(&mut session, falls, "-O1", "upper");
+    session.check(live && said.contains("upper and lower stay together: a short branch"), &said);
+    session.check(said.contains("(joined-functions)"), &said);
+}
