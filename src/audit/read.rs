@@ -21,7 +21,7 @@ pub(super) struct ReadReport<'a> {
     #[serde(default)]
     pub(super) shadow: bool,
     pub(super) pruned: bool,
-    /// Reports of older versions have none of these.
+    /// Reports of older versions lack this field and the next ones.
     #[serde(borrow, default)]
     pub(super) not_pruned: Option<Text<'a>>,
     #[serde(borrow, default)]

@@ -20,9 +20,9 @@ const LE: LittleEndian = LittleEndian;
 /// Bytes of the program in memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LoadedBytes {
-    /// Those of the output; null if it could not be read, or has no section headers.
+    /// The loaded bytes of the output; null if it could not be read, or has no section headers.
     pub output: Option<u64>,
-    /// Those that pruning removed, or would remove; an estimate.
+    /// An estimate of the loaded bytes that pruning removed, or would remove.
     pub removed: u64,
 }
 

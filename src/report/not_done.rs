@@ -1,4 +1,4 @@
-//! What a link did not do, in the report and on the terminal: a reason, and an action of the user that changes it.
+//! Steps that a link left out, such as pruning: the reason, and an action of the user that changes it.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! Why a link was not pruned, why addresses were not analysed, and what keeps code that nothing calls: each with one action.
+//! Reasons for code that was kept, for links that were not pruned, and for addresses that were not analysed: each with one action.
 //!
 //! A number of bytes is exact, or an upper bound and then "at most". No gain is promised that was not computed.
 
@@ -93,7 +93,7 @@ pub(super) fn not_analysed(report: &Report, config: &Config) -> Option<NotDone> 
     })
 }
 
-/// What a limit found at its first place.
+/// The module and the detail of the first place of a limit.
 fn first_place(limit: &LimitReport) -> String {
     let module = limit.module.as_ref().map(|module| format!("{module}: ")).unwrap_or_default();
     format!("{module}{} ({})", limit.detail, limit.limit)
@@ -119,7 +119,7 @@ impl Reason {
     }
 }
 
-/// What keeps code that no call needs, the largest first.
+/// The reasons that keep code or data without need, the largest first.
 pub(super) fn reasons(report: &Report, config: &Config) -> Vec<Reason> {
     let mut reasons = Vec::new();
     let mut add = |bytes: u64, at_most: bool, what: String, action: String| {

@@ -54,7 +54,7 @@ pub struct Report {
     pub file: Option<contents::FileReport>,
     /// Counts of value flow, at the level `pointers`.
     pub value_flow: Option<calls::FlowReport>,
-    /// Why there are none; null if there are.
+    /// The reason for a missing `value_flow`; null if it is there.
     pub not_analysed: Option<NotDone>,
     /// Indirect calls of live functions, at the level `pointers`.
     pub call_sites: Vec<calls::CallSiteReport>,

@@ -124,7 +124,7 @@ limits! {
     UnclaimedPcrelTable, "unclaimed-pcrel-table", Section, "compile with -fno-jump-tables or -ffunction-sections";
     /// A relocation whose target may be in either of two functions, or in the middle of an instruction.
     AmbiguousTarget, "ambiguous-target", Section, "compile with -ffunction-sections, or refer to functions by name in assembly";
-    /// An address without a name that may mean either of several functions, which stay together.
+    /// An address without a name that may mean either of several functions.
     DoubtfulAddress, "doubtful-address", Section, "compile with -ffunction-sections";
     /// Functions that a short branch, a fall through, one unwind record or their alignment ties together.
     JoinedFunctions, "joined-functions", Section, "compile with -ffunction-sections";
@@ -153,7 +153,7 @@ pub struct LimitRecord {
     pub limit: Limit,
     /// ELF section index, where the limit is of one section.
     pub section: Option<u32>,
-    /// Where the part of the section begins, if the limit is of functions that form one part of a divided section.
+    /// The first byte of the part, from the start of the section, if the limit is of several functions in one part.
     pub offset: Option<u64>,
     /// In bytes: what the limit keeps, where that is known.
     pub bytes: u64,

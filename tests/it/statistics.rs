@@ -1,4 +1,4 @@
-//! `--prune-stats`, and what is said of a link that is not pruned: every number and every verb is true.
+//! `--prune-stats` and the messages of links that are not pruned: each number and each verb is true.
 
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ fn size(session: &mut Session, file: &str) -> u64 {
     let dir = session.dir().to_owned();
     let text = session.must(&Job::new(&dir, "size").arg("-A").arg(file)).stdout;
     let rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    // What is not loaded has no address.
+    // A section that is not loaded has the address 0.
     let loaded =
         rows.filter(|row| row.len() == 3 && row[0] != ".relro_padding" && !matches!(row[2], "0" | "addr"));
     loaded.map(|row| row[1].parse::<u64>().unwrap()).sum()
@@ -127,7 +127,7 @@ fn the_table_has_separators_and_no_start_files() {
     session.check(!text.contains("crtbegin"), &text);
 }
 
-/// Where a link goes unpruned nothing is said to be dropped.
+/// Messages of a link that is not pruned never say "dropped".
 #[test]
 fn nothing_is_dropped_of_a_link_that_is_not_pruned() {
     let mut session = prepare("unpruned");
@@ -196,7 +196,7 @@ fn calls_that_were_not_analysed_have_a_reason() {
     session.check(report["not_analysed"].is_null() && !report["value_flow"].is_null(), "analysed");
 }
 
-/// What is said of a function in an object, by `--prune-why`; whether the output has it.
+/// The answer of `--prune-why` for a function of an object, and whether the function is live.
 fn why(session: &mut Session, source: &str, options: &str, name: &str) -> (String, bool) {
     session.write("tie.c", source);
     let dir = session.dir().to_owned();
@@ -215,19 +215,19 @@ fn why(session: &mut Session, source: &str, options: &str, name: &str) -> (Strin
 const TABLE: &str = "typedef int (*fn)(int); static int f1(int x) { return x + 1; } fn table[] = {f1};\n\
     int dead(int x) { return x + 77; } int main(int c, char **v) { return table[0](c); }\n";
 
-/// A function is kept with another one only where an address may mean it, and then that is said.
+/// A function is tied to another one only if an address may mean it, and the tie is reported.
 #[test]
 fn ties_are_limits() {
     let mut session = prepare("ties");
     // Every address of a global function in data has its name.
     let (said, live) = why(&mut session, TABLE, "-O1", "dead");
     session.check(!live && said.contains("dead in tie.o: dropped"), &said);
-    // So has that of one with an alias, but the local alias has none.
+    // A local alias is referred to without a name.
     let alias = format!("{TABLE}static int local(int) __attribute__((alias(\"dead\"), used));\n");
     let (said, live) = why(&mut session, &alias, "-O1", "dead");
     session.check(live && said.contains("f1 and dead stay together: the address 0x0 has no name"), &said);
     session.check(said.contains("(doubtful-address); compile with -ffunction-sections"), &said);
-    // A local function, of which the table may have the address less a tag; the program has that one.
+    // The table holds the address of a local function less a tag.
     let tagged = "typedef int (*fn)(int); __attribute__((noipa)) static int f1(int x) { return x + 1; }\n\
         __attribute__((noipa)) static int f2(int x) { return x + 77; } char *table[] = {(char *)f2 - 4};\n\
         int main(int c, char **v) { return c > 7 ? f1(c) : ((fn)(table[0] + 4))(c) - c - 77; }\n";

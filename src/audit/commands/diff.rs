@@ -175,7 +175,7 @@ fn table(
         signed(grown),
         signed(shrunk)
     ));
-    // The files differ by what pruning removed, too, where one of them was not pruned.
+    // If one of the links was not pruned, the difference includes the pruning.
     for model in models
         .iter()
         .filter(|model| !model.report.pruned && (model.report.shadow || model.report.not_pruned.is_some()))

@@ -12,7 +12,7 @@ use crate::audit::read::ReadValueFlow;
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::report::graph::ESCAPED;
 
-/// Roots that are one because of what isn't known, each with an action.
+/// Reasons of roots that stand for missing knowledge, each with an action.
 const ROOTS: [(&str, &str); 7] = [
     ("module-kept", "see the limits of severity module"),
     ("custom-section", "add --gc-sections, and KEEP() in a script for what must stay"),
@@ -84,7 +84,7 @@ pub(super) fn unknown_calls(flow: &ReadValueFlow<'_>, (bytes, atoms): (u64, u64)
 pub(crate) fn answer(model: &Model<'_>) -> Answer {
     let columns = ["limit", "severity", "places", "bytes", "first", "lifted by"];
     let mut limits = Table::new("limits", "what was not understood: bytes of what was left whole", &columns);
-    // Nobody can change the start files of the compiler.
+    // Users can't change the start files of the compiler.
     let mut sorted: Vec<_> = model.limits.iter().filter(|l| l.count > l.start_files).collect();
     sorted.sort_by_key(|l| std::cmp::Reverse((l.bytes, l.count)));
     for limit in sorted {

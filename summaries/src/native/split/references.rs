@@ -423,7 +423,7 @@ pub(super) fn is_hand_written(context: &SplitContext<'_, '_>, (section, place): 
     !chosen && !context.symbols.iter().any(holds)
 }
 
-/// Which functions every address in data names, so that an address without a name is none of theirs less a tag.
+/// The functions that each address in data names: an address without a name is not one of theirs less a tag.
 struct NamedFunctions {
     /// By text and function: no local symbol is in it. Compilers use the name of each other one in data; in code clang may
     /// have an address relative to a label (`.Lf$local`).

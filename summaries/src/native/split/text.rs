@@ -14,7 +14,7 @@ pub(super) type SplitOutcome<T = ()> = Result<T, (Limit, String)>;
 /// How far before a function an address still means it, in bytes: tags of pointers are smaller.
 const MAX_BIAS: u64 = 8;
 
-/// Why functions stay together in one part.
+/// The reason that ties functions into one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tie {
     /// An address in the section, at this offset, that may mean the function or, with a tag, the next one.
@@ -231,7 +231,7 @@ impl Text<'_> {
         }
     }
 
-    /// The parts of several functions: where each begins, its bytes, its functions, and why they stay together.
+    /// The parts that hold several functions, each with the reason of its first tie.
     pub(super) fn tied_parts(&mut self) -> Vec<TiedPart> {
         self.ties.sort_by_key(|(function, _)| *function);
         let mut parts = Vec::new();
