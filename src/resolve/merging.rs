@@ -32,10 +32,15 @@ pub(super) fn demanding(
     symbols: &IdVec<SymbolId, GlobalSymbol<'_>>,
 ) -> Vec<(ModuleId, SymbolIdx)> {
     let config = link_symbols.config;
-    let exports = config.output_kind == OutputKind::Shared || config.export_dynamic;
-    let asks_more = |copy: &Global<'_>, prevailing: &Global<'_>| {
+    let exports = config.output_kind == OutputKind::Shared
+        || config.export_dynamic
+        || !config.dynamic_lists.is_empty()
+        || !config.export_dynamic_symbols.is_empty()
+        || !config.export_dynamic_lists.is_empty();
+    let is_exported = |id: SymbolId| exports || symbols[id].referenced_by_dso || symbols[id].defined_by_dso;
+    let asks_more = |id: SymbolId, copy: &Global<'_>, prevailing: &Global<'_>| {
         let lasts = prevailing.omittable && !copy.omittable || prevailing.unnamed_addr && !copy.unnamed_addr;
-        exports && lasts || prevailing.visibility.merge(copy.visibility) != prevailing.visibility
+        is_exported(id) && lasts || prevailing.visibility.merge(copy.visibility) != prevailing.visibility
     };
     let of_module = |module: &ModuleId| {
         let first = link_symbols.modules[module.index()].as_ref().map_or(0, |m| m.first_global);
@@ -47,7 +52,9 @@ pub(super) fn demanding(
             if other == *module && symbol == entry {
                 continue;
             }
-            if definition(link_symbols, other, symbol).is_some_and(|prevailing| asks_more(copy, prevailing)) {
+            if definition(link_symbols, other, symbol)
+                .is_some_and(|prevailing| asks_more(id, copy, prevailing))
+            {
                 demanding.push((*module, entry));
             }
         }

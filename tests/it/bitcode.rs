@@ -273,6 +273,9 @@ fn attributes_of_copies_merge() {
                     mixed.exports("-shared use.o all.o", &gone);
                 } else {
                     mixed.exports("-rdynamic main.o use.o all.o", &gone);
+                    mixed.session.write("all.list", "{ *; };\n");
+                    mixed.exports("-Wl,--dynamic-list=all.list main.o use.o all.o", &gone);
+                    mixed.exports("-Wl,--export-dynamic-symbol=* main.o use.o all.o", &gone);
                 }
             }
         }
