@@ -102,7 +102,7 @@ limits! {
     RelocatableOutput, "relocatable-output", Link, "prune the link that takes this output as an input, or add --gc-sections and a --prune-level";
     /// A file name pattern of a linker script means this file by a path that a pruned copy can't keep.
     ScriptFilePattern, "script-file-pattern", Module, "begin the pattern in the script with *";
-    /// Debug information is in a form that can't follow the parts of divided code: split off, 64-bit, malformed.
+    /// Debug information is in a form that can't follow the parts of divided code: `.dwo` files of DWARF 5, 64-bit, malformed.
     DebugInfo, "debug-info", Module, "link with -s, -S or --prune-debug=drop, or compile with -ffunction-sections";
     /// Bytes in a function that are no instruction.
     UndecodableCode, "undecodable-code", Section, "move the data out of the code section";

@@ -71,7 +71,7 @@ fn compare(name: &str, compiler: &str, flags: &str, linkers: &[Linker]) {
         session.must(&link("shims", "pruned.out").env("LTO_PRUNE_FLAGS", "--prune-strict"));
         let plain = Facts::read(&session.path("plain.out")).unwrap();
         let pruned = Facts::read(&session.path("pruned.out")).unwrap();
-        let is_followed = split || !flags.contains("-gsplit-dwarf");
+        let is_followed = split || !flags.contains("-gsplit-dwarf") || flags.contains("-gdwarf-4");
         session.check(!is_followed || !pruned.defined.contains("dead_between"), "dead_between is not gone");
         let addresses = |facts: &Facts| facts.functions.iter().cloned().collect::<BTreeMap<String, u64>>();
         let (plain, pruned) = (addresses(&plain), addresses(&pruned));
@@ -124,6 +124,9 @@ debug_formats! {
     gcc_unoptimised: "gcc" "-O0 -g" [Linker::Lld, Linker::Mold];
     gcc_type_units: "gcc" "-O0 -g -fdebug-types-section" [Linker::Lld, Linker::Bfd];
     gcc_split: "gcc" "-O1 -g -gsplit-dwarf" [Linker::Lld];
+    gcc_split_dwarf_4: "gcc" "-O2 -g -gsplit-dwarf -gdwarf-4" Linker::ALL;
+    gcc_split_unoptimised: "gcc" "-O0 -g -gsplit-dwarf -gdwarf-4" [Linker::Bfd, Linker::Mold];
+    clang_split_dwarf_4: "clang-19" "-O2 -g -gsplit-dwarf -gdwarf-4" Linker::ALL;
     clang_dwarf_4: "clang-19" "-O1 -g -gdwarf-4" Linker::ALL;
     clang_dwarf_5: "clang-19" "-O2 -g -gdwarf-5" Linker::ALL;
     clang_aranges: "clang-19" "-O0 -g -gdwarf-4 -gdwarf-aranges" [Linker::Lld, Linker::Bfd];
@@ -132,7 +135,7 @@ debug_formats! {
 
 #[test]
 fn what_stays_for_debug_information_is_counted() {
-    // Units in files of their own can't be rewritten: the object is kept whole, and the report says what that costs.
+    // A .dwo file of DWARF 5 can't be rewritten: the object is kept whole, and the report says what that costs.
     let mut session = Session::new("debuginfo/kept");
     let dir = session.dir().to_owned();
     session.write("main.c", MAIN);
@@ -147,7 +150,102 @@ fn what_stays_for_debug_information_is_counted() {
         said.stdout.lines().chain(said.stderr.lines()).find(|l| l.starts_with("limit debug-info (module): "));
     let line = line.unwrap_or_default();
     session.check(line.contains("2 places, ") && line.contains(" bytes, first: main.o: "), line);
+    session.check(line.contains("DWARF 5") && line.contains("compile with -gdwarf-4"), line);
     session.check(!said.stderr.contains("warning"), &said.stderr);
+}
+
+/// In each function there are blocks whose code is in several ranges.
+const BLOCKS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+static inline int scaled(int x) { int y = x * 7; if (x > 90) printf("%d", y); return y ^ 3; }
+int NAME_dead(int n) { int s = 0; for (int i = 0; i < n; i++) { int q = s * i; s += scaled(q); } return s; }
+int NAME(int n) { int s = 1; for (int i = 0; i < n; i++) { int q = s + i; s += scaled(q ^ n); } return s; }
+int NAME_dead_last(int *p) { if (*p > 3) { int k = scaled(*p); puts("no"); exit(k); } return p[1]; }
+"#;
+
+#[test]
+fn lists_of_dwo_files_stay_where_they_were() {
+    // In DWARF 4 a .dwo file refers to lists of .debug_ranges by their offset, here also in an object that `ld -r` joined.
+    for (compiler, joined) in [("gcc", false), ("gcc", true), ("clang-19", false), ("clang-19", true)] {
+        let mut session = Session::new(&format!("debuginfo/dwo-{compiler}-{joined}"));
+        let dir = session.dir().to_owned();
+        session.write("a.c", BLOCKS.replace("NAME", "first"));
+        session.write("b.c", BLOCKS.replace("NAME", "second"));
+        let main =
+            "int first(int), second(int); int main(int c, char **v) { return first(c) - second(c); }\n";
+        session.write("main.c", main);
+        let job = Job::new(&dir, compiler).words("-O2 -g -gdwarf-4 -gsplit-dwarf -fno-function-sections -c");
+        session.must(&job.words("a.c b.c main.c"));
+        let objects = if joined { "joined.o main.o" } else { "a.o b.o main.o" };
+        if joined {
+            session.must(&Job::new(&dir, "ld").words("-r -o joined.o a.o b.o"));
+        }
+        tools::shim_dir(&session.path("plain"), &Linker::Lld.path());
+        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        let mut answers = Vec::new();
+        for shims in ["plain", "shims"] {
+            let job =
+                Job::new(&dir, "gcc").arg("-B").arg(shims).words("-no-pie -o").arg(format!("{shims}.out"));
+            let job = job.words(objects).env("LTO_PRUNE_LINKER", Linker::Lld.path());
+            session.must(&job.env("LTO_PRUNE_FLAGS", "--prune-strict"));
+            let facts = Facts::read(&session.path(&format!("{shims}.out"))).unwrap();
+            session.check_eq(&facts.defined.contains("first_dead"), &(shims == "plain"), "first_dead");
+            // The places of variables are distances from the start of their function.
+            let mut said = String::new();
+            for name in ["first", "second", "main"] {
+                let start = facts.functions.iter().find(|(n, _)| n == name).unwrap().1;
+                let job = Job::new(&dir, "gdb").words("-nx -batch -ex").arg(format!("info scope {name}"));
+                let scope = session.must(&job.arg(format!("{shims}.out"))).stdout;
+                for word in scope.split_whitespace() {
+                    let bounds = word.trim_end_matches(':').split('-').map(|a| a.trim_start_matches("0x"));
+                    let bounds: Vec<_> = bounds.map(|a| u64::from_str_radix(a, 16)).collect();
+                    match bounds.as_slice() {
+                        [Ok(a), Ok(b)] => said += &format!("{:#x}-{:#x} ", a - start, b - start),
+                        _ => said += &format!("{word} "),
+                    }
+                }
+                let blocks = Job::new(&dir, "llvm-symbolizer-19").words("--inlines -e");
+                let mut blocks = blocks.arg(format!("{shims}.out"));
+                for offset in 0..80 {
+                    blocks = blocks.arg(format!("{:#x}", start + offset));
+                }
+                let lines = session.must(&blocks).stdout;
+                said += &format!("{name}\n{lines}");
+            }
+            answers.push(said);
+        }
+        session.check(answers[0].contains("Symbol s is multi-location"), &answers[0]);
+        session.check(answers[0].contains("scaled\n"), &answers[0]);
+        session.check_eq(&answers[1], &answers[0], "variables and inlined code");
+    }
+}
+
+#[test]
+fn a_return_address_that_is_another_functions_start_keeps_a_dwo_file_right() {
+    // .debug_addr has the end of `fail` and the start of the function behind it as equal numbers: where the two are moved apart
+    // only the .dwo file would tell which is which.
+    let fail = "__attribute__((noinline)) void fail(int a) { x = a; die(a + 1); }\n";
+    let dead =
+        "int dead(int n) { int s = 0; for (int i = 0; i < n; i++) s += printf(\"%d\", i); return s; }\n";
+    let main = "int main(int c, char **v) { printf(\"%d\\n\", c); if (c > 9) fail(c); return x; }\n";
+    for (order, is_divided) in [([fail, dead, main], false), ([dead, fail, main], true)] {
+        let mut session = Session::new(&format!("debuginfo/return-{is_divided}"));
+        let dir = session.dir().to_owned();
+        let head = "int printf(const char *, ...); void die(int) __attribute__((noreturn)); int x;\n";
+        session.write("a.c", format!("{head}{}", order.concat()));
+        session.write("die.c", "void die(int a) { __builtin_trap(); }\n");
+        let flags =
+            "-O1 -g -gdwarf-4 -gsplit-dwarf -fno-function-sections -fno-toplevel-reorder -falign-functions=1";
+        session.must(&Job::new(&dir, "gcc").words(flags).words("-c a.c die.c"));
+        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        let job = Job::new(&dir, "gcc").words("-B shims -no-pie a.o die.o -o out -Wl,--prune-stats=full");
+        let said = session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        let facts = Facts::read(&session.path("out")).unwrap();
+        session.check_eq(&facts.defined.contains("dead"), &!is_divided, "dead");
+        let is_said = format!("{}{}", said.stdout, said.stderr).contains("a call ends a function");
+        session.check_eq(&is_said, &!is_divided, "the reason");
+    }
 }
 
 #[test]
@@ -244,8 +342,10 @@ fn gdb_stops_where_it_did() {
         ("gcc", "-O0 -g -gdwarf-4"),
         ("gcc", "-O2 -g -gdwarf-5"),
         ("gcc", "-O2 -g -gdwarf-4"),
+        ("gcc", "-O2 -g -gdwarf-4 -gsplit-dwarf"),
         ("clang-19", "-O0 -g -gdwarf-5"),
         ("clang-19", "-O2 -g -gdwarf-5"),
+        ("clang-19", "-O2 -g -gdwarf-4 -gsplit-dwarf"),
         ("clang-19", "-O2 -g -gdwarf-4"),
     ] {
         debug_session(&format!("{compiler}{}", flags.replace(' ', "")), compiler, flags);

@@ -139,6 +139,34 @@ impl Layout<'_> {
         self.meant(section, place.checked_sub(1)?, &[], true)
     }
 
+    /// Whether a made-up address is where one function begins and another one, which is moved away from it, ends with a call.
+    pub(super) fn is_behind_call(&self, address: u64) -> bool {
+        let Some((section, place)) = decode(address) else { return false };
+        let Some(place) = u64::try_from(place).ok().filter(|_| self.parts.of(section).is_some()) else {
+            return false;
+        };
+        let (first, atoms) = self.parts.atoms_of(section);
+        let next = atoms.partition_point(|a| a.offset < place);
+        if next == 0 || atoms.get(next).is_none_or(|a| a.offset != place) {
+            return false;
+        }
+        let kept = |i: usize| {
+            self.parts.atom(AtomIdx::new(first + i)).is_ok_and(|(_, action)| action == Action::Keep)
+        };
+        let is_apart = !kept(next) || self.part(address) != self.part(address - 1);
+        kept(next - 1) && is_apart && self.ends_with_call(section, place)
+    }
+
+    /// Whether the instruction before a place of a section may be a call. An indirect one is looked for at each length that
+    /// it can have.
+    fn ends_with_call(&self, section: u32, place: u64) -> bool {
+        let data = self.input.data(section as usize).unwrap_or_default();
+        let before = usize::try_from(place).ok().and_then(|place| data.get(place.saturating_sub(7)..place));
+        let before = before.unwrap_or_default();
+        let direct = before.iter().rev().nth(4) == Some(&0xe8);
+        direct || before.array_windows().any(|[opcode, operand]| *opcode == 0xff && operand >> 3 & 7 == 2)
+    }
+
     /// Which part of its section a made-up address that stays is in: addresses with the same answer keep their distance.
     pub(super) fn part(&self, address: u64) -> Option<(u32, u32)> {
         let (section, place) = decode(address)?;

@@ -57,6 +57,14 @@ fn invalid(what: &str) -> Error {
     Error::new(Stage::Emit, format!("a list of ranges or locations {what}"))
 }
 
+/// The address that an offset from `base` means, both made-up.
+fn sum(base: u64, offset: u64) -> Result<u64> {
+    match decode(base).is_some() && decode(offset).is_some() {
+        true => Err(invalid("adds two addresses")),
+        false => Ok(base.wrapping_add(offset)),
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'c> {
     bytes: &'c [u8],
@@ -147,6 +155,8 @@ pub(super) struct ListSection<'s, 'a> {
     pub(super) is_locations: bool,
     /// There is a header for each unit, and entries are coded, as from DWARF 5 on.
     pub(super) is_coded: bool,
+    /// The units whose entries are in another file, by the offset that their lists are counted from, sorted. Only of ranges.
+    pub(super) skeletons: &'s [(u64, ListBase)],
 }
 
 impl ListSection<'_, '_> {
@@ -165,7 +175,7 @@ impl ListSection<'_, '_> {
             let share = share?;
             if at <= share.start {
                 map.push(at, share.start, draft.len(), true);
-                draft.copy(self.section, at, share.start)?;
+                self.between(&mut draft, at, share.start)?;
             }
             map.append(share.map, draft.len());
             draft.append(share.draft);
@@ -173,7 +183,7 @@ impl ListSection<'_, '_> {
         }
         let end = self.section.raw.len() as u64;
         map.push(at, end, draft.len(), true);
-        draft.copy(self.section, at, end)?;
+        self.between(&mut draft, at, end)?;
         if self.is_coded {
             self.correct_headers(&mut draft, &map)?;
         }
@@ -193,7 +203,7 @@ impl ListSection<'_, '_> {
         for list in lists {
             if *at <= list.offset {
                 map.push(*at, list.offset, draft.len(), true);
-                draft.copy(self.section, *at, list.offset)?;
+                self.between(draft, *at, list.offset)?;
             }
             // gcc lets the ranges of an inner block be the tail of those of an outer one: that is a list by itself here.
             let (entries, end) = self.read(list)?;
@@ -202,6 +212,52 @@ impl ListSection<'_, '_> {
             *at = (*at).max(end);
         }
         Ok(share)
+    }
+
+    /// Append the bytes between two lists. Behind the base of a skeleton unit they are lists of its `.dwo` file. That file refers
+    /// to them by offset, so that each pair is rewritten in place. The pair of dropped code becomes an empty range.
+    fn between(self, draft: &mut SectionDraft, start: u64, end: u64) -> Result<()> {
+        let first = self.skeletons.first().map_or(end, |(offset, _)| (*offset).clamp(start, end));
+        draft.copy(self.section, start, first)?;
+        let mut cursor = Cursor::new(&self.section.linked, first);
+        let mut selected = None;
+        while cursor.at < end {
+            let at = cursor.at;
+            let unit = self.skeletons.partition_point(|(offset, _)| *offset <= at).checked_sub(1);
+            let unit = unit.and_then(|unit| self.skeletons.get(unit)).map_or(ListBase::default(), |u| u.1);
+            let (begin, last) = (cursor.u64()?, cursor.u64()?);
+            if (begin, last) == (0, 0) || begin == u64::MAX {
+                selected = (begin == u64::MAX).then_some(last);
+                let base = if begin == u64::MAX && decode(last).is_some() { 0 } else { last };
+                draft.bytes.extend_from_slice(&begin.to_le_bytes());
+                draft.bytes.extend_from_slice(&base.to_le_bytes());
+                continue;
+            }
+            let base = selected.unwrap_or(unit.base);
+            let (begin, last) = (sum(base, begin)?, sum(base, last)?);
+            let pieces = self.layout.pieces(begin, last, &[])?;
+            let is_whole = pieces == [(begin, last)];
+            if selected.is_none() && !unit.new_base_is_zero {
+                if !is_whole {
+                    return Err(invalid(
+                        "is in a .dwo file, and its unit's address does not say where it is",
+                    ));
+                }
+                draft.copy(self.section, at, cursor.at)?;
+            } else if pieces.is_empty() || begin == last {
+                draft.bytes.extend_from_slice(&1u64.to_le_bytes());
+                draft.bytes.extend_from_slice(&1u64.to_le_bytes());
+            } else if is_whole {
+                draft.start(self.layout, begin, &[])?;
+                draft.address(self.layout, last, self.layout.ended(last))?;
+            } else {
+                return Err(invalid("describes code of which only a part stays, in a .dwo file"));
+            }
+        }
+        match cursor.at == end.max(first) {
+            true => Ok(()),
+            false => Err(early()),
+        }
     }
 
     /// The ranges of a list, in made-up addresses.
@@ -214,10 +270,6 @@ impl ListSection<'_, '_> {
         let mut cursor = Cursor::new(&self.section.linked, list.offset);
         let mut entries = Vec::new();
         let mut base = list.of.base;
-        let sum = |base: u64, offset: u64| match decode(base).is_some() && decode(offset).is_some() {
-            true => Err(invalid("adds two addresses")),
-            false => Ok(base.wrapping_add(offset)),
-        };
         let expression = |cursor: &mut Cursor<'_>| {
             let start = cursor.at;
             if self.is_locations {

@@ -133,6 +133,11 @@ fn units_and_lists(
         };
         units::read(info, tables, &mut needs).map_err(|e| e.in_section(name(input, info.index)))?;
     }
+    needs.skeletons.sort_unstable_by_key(|(offset, _)| *offset);
+    needs.skeletons.dedup();
+    if needs.skeletons.array_windows().any(|[a, b]| a.0 == b.0) {
+        return Err(Error::new(Stage::Emit, "two units with .dwo files share their lists of ranges"));
+    }
     let mut rewritten = Vec::new();
     for (tables, uses, is_locations) in
         [(&sections.ranges, &mut needs.ranges, false), (&sections.locations, &mut needs.locations, true)]
@@ -141,7 +146,9 @@ fn units_and_lists(
             let Some(section) = section else { continue };
             uses.sort_by_key(|list: &ListUse| list.offset);
             let addresses = sections.addresses.as_ref();
-            let lists = ListSection { section, layout, addresses, is_locations, is_coded: version == 1 };
+            let is_coded = version == 1;
+            let skeletons = if is_locations || is_coded { &[][..] } else { &needs.skeletons };
+            let lists = ListSection { section, layout, addresses, is_locations, is_coded, skeletons };
             let lists = lists.rewrite(uses).map_err(|e| e.in_section(name(input, section.index)))?;
             rewritten.push(lists);
         }

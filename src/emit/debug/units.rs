@@ -6,8 +6,13 @@
 //! `DW_AT_ranges`, which a copy of the unit's table of abbreviations says, with an attribute of no meaning in the bytes that are
 //! left. Sound because consumers read attributes by their abbreviation only.
 //!
-//! Left out: skeleton units, whose entries are in a file that can't be rewritten; the 64-bit format; a span whose length is
-//! written in fewer bytes than an offset needs. Each is an error, and the object is kept whole.
+//! The entries of a skeleton unit are in a `.dwo` file, which is not rewritten. In DWARF 4 that file refers to code by indices of
+//! `.debug_addr` and offsets in `.debug_ranges`, which keep their meaning.
+//!
+//! The object is kept whole, with an error, for:
+//! - a skeleton unit of DWARF 5, whose `.dwo` file has offsets from other functions,
+//! - the 64-bit format,
+//! - a span whose length is written in fewer bytes than an offset needs.
 
 use std::sync::Arc;
 
@@ -64,6 +69,8 @@ pub(super) struct Needs {
     pub(super) ranges: [Vec<ListUse>; 2],
     /// These lists are in `.debug_loc` and in `.debug_loclists`.
     pub(super) locations: [Vec<ListUse>; 2],
+    /// The units whose entries are in a `.dwo` file, each with the start of its lists in `.debug_ranges`.
+    pub(super) skeletons: Vec<(u64, ListBase)>,
     pub(super) meant: Vec<Meant>,
 }
 
@@ -173,17 +180,12 @@ impl<'r> UnitReader<'r, '_, '_> {
         needs: &mut Needs,
     ) -> Result<()> {
         let (mut low, mut high, mut has_ranges) = (None, None, false);
+        let (mut is_skeleton, mut list_base) = (false, None);
         for attribute in attributes {
             match (attribute.name, attribute.value) {
-                (
-                    dw::DW_AT_GNU_dwo_name
-                    | dw::DW_AT_dwo_name
-                    | dw::DW_AT_GNU_dwo_id
-                    | dw::DW_AT_GNU_ranges_base,
-                    _,
-                )
-                | (_, AttributeValue::DwoId(_)) => {
-                    return Err(invalid("a unit is in a file of its own (-gsplit-dwarf)"));
+                (dw::DW_AT_GNU_dwo_name | dw::DW_AT_dwo_name | dw::DW_AT_GNU_dwo_id, _) => is_skeleton = true,
+                (dw::DW_AT_GNU_ranges_base, AttributeValue::DebugRngListsBase(base)) => {
+                    list_base = Some(base.0 as u64);
                 }
                 (dw::DW_AT_low_pc, _) => low = Some(attribute),
                 (dw::DW_AT_high_pc, _) => high = Some(attribute),
@@ -201,6 +203,16 @@ impl<'r> UnitReader<'r, '_, '_> {
         if let Some(low) = low.filter(|low| layout.is_parted(base) && low.form == dw::DW_FORM_addr) {
             needs.zeroed.push((self.section.index, low.at.0));
             self.of.new_base_is_zero = true;
+        }
+        if is_skeleton {
+            if self.of.version >= 5 {
+                return Err(invalid(
+                    "a .dwo file of DWARF 5 gives addresses by their distance from other functions \
+                     (-gsplit-dwarf); compile with -gdwarf-4",
+                ));
+            }
+            needs.skeletons.extend(list_base.map(|offset| (offset, self.of)));
+            self.addresses_are_clear()?;
         }
         if let Some(high) = high.filter(|_| layout.is_parted(base)) {
             if has_ranges {
@@ -240,6 +252,29 @@ impl<'r> UnitReader<'r, '_, '_> {
             self.refer(attribute, needs, &self.none, false)?;
         }
         Ok(())
+    }
+
+    /// Whether each address of `.debug_addr` means the code that begins there, since the entries that would tell are in a
+    /// `.dwo` file.
+    ///
+    /// # Errors
+    /// The address is also that behind a call which ends another function, and the two functions are moved apart.
+    fn addresses_are_clear(&self) -> Result<()> {
+        let Some((table, start)) = self.tables.addresses.zip(self.of.addresses) else { return Ok(()) };
+        let mut cursor = Cursor::new(&table.linked, start);
+        let mut addresses = Vec::new();
+        while cursor.at.saturating_add(8) <= table.linked.len() as u64 {
+            addresses.push(cursor.u64()?);
+        }
+        addresses.sort_unstable();
+        // A function that is described has one address at its start, and with one more it may be the return address of another.
+        let mut shared = addresses.array_windows().filter(|[a, b]| a == b);
+        match shared.any(|[address, _]| self.tables.layout.is_behind_call(*address)) {
+            true => Err(invalid(
+                "a call ends a function, and the .dwo file may mean the return address or the next function",
+            )),
+            false => Ok(()),
+        }
     }
 
     fn entry(
@@ -367,6 +402,7 @@ impl<'r> UnitReader<'r, '_, '_> {
             addresses: self.tables.addresses,
             is_locations: false,
             is_coded: self.of.version >= 5,
+            skeletons: &[],
         };
         let list = ListUse { offset, of: self.of, within: Arc::clone(&self.none), has_views: false };
         Ok(lists
