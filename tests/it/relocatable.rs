@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::elf::Facts;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
@@ -94,5 +95,59 @@ fn leftovers_of_unwind_tables() {
         let mut names = object::Object::symbols(&file);
         let dead = names.any(|s| object::ObjectSymbol::name(&s).is_ok_and(|name| name.contains("dead_a")));
         session.check(!dead, &format!("{}: dead_a stays", linker.name()));
+    }
+}
+
+/// Objects that were joined before the link are divided like those that a compiler made.
+#[test]
+fn joined_objects_are_divided() {
+    let a = "int dead_a(int x) { return x * 3 + 1; }\nint live_a(int x) { return x + 5; }\n\
+             int dead_a2(int x) { return dead_a(x) + 2; }\nint (*table[])(int) = {live_a};\n";
+    let b = "static int helper(int x) { return x - 5; }\nint dead_b(int x) { return x * 7; }\n\
+             int live_b(int x) { return helper(x); }\nint dead_b2(int x) { return dead_b(x) + 2; }\n";
+    let main = "int printf(const char *, ...);\nint live_a(int), live_b(int);\n\
+                int main(void) { printf(\"%d %d\\n\", live_a(1), live_b(9)); return 0; }\n";
+    for (compiler, joiner) in [
+        ("gcc -O1 -fno-function-sections", "mold"),
+        ("gcc -O0 -fno-function-sections -fno-pie", "mold"),
+        ("clang-19 -O2 -fno-function-sections", "mold"),
+        ("gcc -O1 -fno-function-sections", "ld.gold"),
+        ("tcc", "mold"),
+        ("tcc", "tcc"),
+        // It writes section symbols with values. The object is linked whole, and a limit says so.
+        ("gcc -O1 -fno-function-sections", "tcc"),
+        ("clang-19 -O2 -fno-function-sections", "tcc"),
+    ] {
+        if [compiler, joiner].contains(&"tcc") && !tools::is_installed("tcc") {
+            continue;
+        }
+        let is_divided = joiner != "tcc" || compiler == "tcc";
+        let name = format!("joined/{}-{joiner}", compiler.replace([' ', '='], ""));
+        let mut session = Session::new(&name);
+        let dir = session.dir().to_owned();
+        session.write("a.c", a);
+        session.write("b.c", b);
+        session.write("main.c", main);
+        let mut words = compiler.split(' ');
+        let program = words.next().unwrap_or_default();
+        for source in ["a.c", "b.c"] {
+            let job = words.clone().fold(Job::new(&dir, program), Job::arg);
+            session.must(&job.arg("-c").arg(source));
+        }
+        session.must(&Job::new(&dir, "gcc").words("-O1 -c main.c"));
+        session.must(&Job::new(&dir, joiner).words("-r -o joined.o a.o b.o"));
+        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        for linker in Linker::ALL {
+            let job = Job::new(&dir, "gcc").words("-B shims -no-pie main.o joined.o -o out");
+            let job = job.words("-Wl,--prune-level=functions -Wl,--prune-strict -Wl,--prune-stats=full");
+            let said = session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
+            let defined = Facts::read(&session.path("out")).unwrap().defined;
+            let dead: Vec<&String> = defined.iter().filter(|n| n.starts_with("dead_")).collect();
+            session.check_eq(&dead.is_empty(), &is_divided, &format!("{}: {dead:?}", linker.name()));
+            let said = said.stdout + &said.stderr;
+            session.check_eq(&said.contains("as tcc -r writes them"), &!is_divided, linker.name());
+            let printed = session.must(&Job::new(&dir, "./out")).stdout;
+            session.check_eq(&printed.as_str(), &"6 4\n", linker.name());
+        }
     }
 }

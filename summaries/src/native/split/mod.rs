@@ -67,6 +67,13 @@ pub(crate) fn divide(
     if !divides && !atoms.iter().any(|a| lsda::is_divisible(tables, a)) {
         return Ok(Division::default());
     }
+    // `tcc -r` keeps the section symbols of the objects that it joins, each with a value that relocations add to their addends.
+    if symbols.iter().any(|s| s.kind == SymbolKind::Section && s.value != 0) {
+        let detail = "section symbols have values, as tcc -r writes them; join the objects with ld -r";
+        let bytes = texts.iter().filter(|t| t.is_worth_it()).map(|t| t.bytes.len() as u64).sum();
+        limits.push(LimitRecord { bytes, ..record(Limit::AmbiguousTarget, None, detail.to_owned()) });
+        return Ok(Division::default());
+    }
     let mut text_of = vec![None; tables.sections.len()];
     for (i, text) in (0u32..).zip(&texts) {
         if let Some(slot) = text_of.get_mut(text.section as usize) {
