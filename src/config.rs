@@ -123,10 +123,22 @@ pub struct PruneOptions {
     pub time: bool,
     /// Debug information of objects from which something goes, goes too (`--prune-debug=drop`).
     pub drop_debug: bool,
+    /// Which unwind entries are removed (`--prune-unwind`).
+    pub unwind: UnwindPruning,
     /// Sizes and reasons on the terminal (`--prune-stats`).
     pub stats: Option<Stats>,
     /// Functions that become stubs whatever the analysis says.
     pub stub_symbols: Vec<String>,
+}
+
+/// Which unwind entries (FDEs) of kept functions are removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnwindPruning {
+    Keep,
+    /// Those that no unwinding of the program can need.
+    Unused,
+    /// All of them, whether the program needs them or not.
+    Drop,
 }
 
 impl Default for PruneOptions {
@@ -156,6 +168,7 @@ impl Default for PruneOptions {
             repro: None,
             time: false,
             drop_debug: false,
+            unwind: UnwindPruning::Keep,
             stats: None,
             stub_symbols: Vec::new(),
         }
@@ -399,5 +412,10 @@ impl Config {
     /// Whether nobody needs the debug information of objects from which something goes.
     pub fn drops_debug(&self) -> bool {
         self.prune.drop_debug || self.strip_all || self.strip_debug
+    }
+
+    /// Whether it matters which unwind entries the program needs.
+    pub fn wants_unwind(&self) -> bool {
+        self.prune.unwind != UnwindPruning::Keep || self.prune.stats.is_some()
     }
 }

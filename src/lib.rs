@@ -64,6 +64,8 @@ pub enum Outcome {
     Originals(Box<LinkAnswer>),
     /// Nothing was to be linked: the plans are written.
     Planned,
+    /// Nothing is linked: the user asked for what would break the program.
+    Refused(String),
 }
 
 /// Link: pruned where that is safe, and otherwise as if we weren't there.
@@ -81,6 +83,12 @@ pub fn link_main(config: &Config) -> ExitCode {
             Ok(Outcome::Linked) => return answered(config),
             Ok(Outcome::Planned) => return ExitCode::SUCCESS,
             Ok(Outcome::Originals(answer)) => *answer,
+            Ok(Outcome::Refused(why)) => {
+                link::waiting::end();
+                LinkAnswer::without_analysis(config, &why).give(config, LinkerEnd::NotRun);
+                messages::error(config, why);
+                return ExitCode::FAILURE;
+            }
             Err(error) => LinkAnswer {
                 warning: Some(format!("{error}; linking the originals")),
                 ..LinkAnswer::without_analysis(config, &error)
@@ -143,11 +151,11 @@ fn answered(config: &Config) -> ExitCode {
 /// Plan a link and link nothing: what goes wrong is an error, since somebody else links.
 fn plan_main(config: &Config) -> ExitCode {
     match run_caught(config) {
-        Ok(_) => ExitCode::SUCCESS,
-        Err(error) => {
+        Ok(Outcome::Refused(error)) | Err(error) => {
             messages::error(config, error);
             ExitCode::FAILURE
         }
+        Ok(_) => ExitCode::SUCCESS,
     }
 }
 
@@ -201,12 +209,19 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let prune_candidates = plan::limit::apply(link, &mut index, &mut flow, &propagator);
     let applicable = gate::applicable_plan(link, &mut index, &mut flow, &propagator, timer);
     // Each atom is kept, dropped or a stub.
+    if let Some(why) = &index.removed_unwind.refused {
+        let why = format!("--prune-unwind=drop: {why}; link with --prune-unwind=unused");
+        return Ok(Outcome::Refused(why));
+    }
     let mut verdict = timer.stage(Stage::Gate, || gate::gate(link, &index, &flow, &applicable));
     if let Some(dir) = &config.prune.plan_dir {
         actions::write_plans(link, &applicable.plan, &verdict, dir)?;
         return Ok(Outcome::Planned);
     }
     let failure = verdict.failure(link);
+    if !config.prune.off {
+        propagate::nounwind::tell(config, &index.removed_unwind);
+    }
     report::log::write(link, &index, &flow.liveness, prune_candidates.as_ref(), verdict.allows());
     let is_stopped = config.prune.strict && failure.is_some();
     let pruned = match is_stopped {
@@ -248,11 +263,20 @@ fn index_modules(
     cache: Option<&Cache>,
     timer: &mut Timer,
 ) -> (Index, Liveness, Option<Liveness>) {
-    let build = |summaries: &[&ModuleSummary]| {
-        index::build(LinkInputs { config, inputs, resolution, summaries, cached: LinkCache::default() })
+    fn link<'s>(
+        config: &'s Config,
+        inputs: &'s inputs::Inputs,
+        resolution: &'s resolve::Resolution<'s>,
+        summaries: &'s [&'s ModuleSummary],
+    ) -> LinkInputs<'s> {
+        LinkInputs { config, inputs, resolution, summaries, cached: LinkCache::default() }
+    }
+    let build = |summaries: &[&ModuleSummary]| index::build(link(config, inputs, resolution, summaries));
+    let remove_unwind = |index: &mut Index, summaries: &[&ModuleSummary]| {
+        propagate::remove_unwind(link(config, inputs, resolution, summaries), index)
     };
-    let index = timer.stage(Stage::Index, || build(&summaries_of(modules)));
-    let live = timer.stage(Stage::Propagate, || propagate::live(&index));
+    let mut index = timer.stage(Stage::Index, || build(&summaries_of(modules)));
+    let live = timer.stage(Stage::Propagate, || remove_unwind(&mut index, &summaries_of(modules)));
     let is_followed = || propagate::is_followed(config, &summaries_of(modules), &index, &live);
     if !timer.stage(Stage::Propagate, is_followed) {
         return (index, live, None);
@@ -263,8 +287,8 @@ fn index_modules(
     let of_module =
         |position| index.atoms_of(position).map(|atom| followed.is_live(AtomId::new(atom))).collect();
     let fits = timer.stage(Stage::Summarise, || summarize::follow(inputs, modules, cache, &of_module));
-    let index = timer.stage(Stage::Index, || build(&summaries_of(modules)));
-    let live = timer.stage(Stage::Propagate, || propagate::live(&index));
+    let mut index = timer.stage(Stage::Index, || build(&summaries_of(modules)));
+    let live = timer.stage(Stage::Propagate, || remove_unwind(&mut index, &summaries_of(modules)));
     (index, live, Some(followed).filter(|_| fits))
 }
 

@@ -26,6 +26,10 @@ pub fn warning(config: &Config, text: impl Display) {
     to_stderr(config, &line(config, "warning", text));
 }
 
+pub fn note(config: &Config, text: impl Display) {
+    to_stderr(config, &line(config, "note", text));
+}
+
 pub fn error(config: &Config, text: impl Display) {
     to_stderr(config, &line(config, "error", text));
 }

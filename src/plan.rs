@@ -20,6 +20,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 use summaries::{AtomKind, Definition, ModuleKind, ModuleSummary, SymbolIdx};
 
+use crate::config::Config;
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::index::{Index, IndexedModule, LinkInputs, has_code_or_data};
 use crate::propagate::Liveness;
@@ -32,9 +33,27 @@ pub fn of_link(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Plan
     fold::mark_foldable(config, inputs, index, summaries, &mut plan);
     linker_gc::leave_to_linker(link, index, &mut plan);
     empty_fdes::leave_out(config, inputs, index, summaries, &mut plan);
+    remove_unwind(config, index, &mut plan);
     excluded::leave_out(config, summaries, &mut plan);
     plan.demanded = demanded::of_link(index, summaries);
     plan
+}
+
+/// Say of each module which unwind entries it loses, and rewrite it for them.
+fn remove_unwind(config: &Config, index: &Index, plan: &mut Plan) {
+    if index.removed_unwind.count == 0 {
+        return;
+    }
+    let modules = plan.modules.par_iter_mut().enumerate();
+    modules.filter(|(position, _)| !index.modules[*position].kept_whole).for_each(|(position, module)| {
+        let removed = index.removed_unwind.entries.get(index.atoms_of(position)).unwrap_or(&[]);
+        let of_kept = |(removed, action): (&bool, &Action)| *removed && *action == Action::Keep;
+        if removed.iter().zip(&module.atoms).any(of_kept) {
+            module.removes_unwind = removed.to_vec();
+            module.writes_debug_frame = !config.drops_debug();
+            module.untouched = false;
+        }
+    });
 }
 
 /// Decide for each atom whether it is kept, dropped or made a stub, by the liveness of the whole link.
@@ -101,6 +120,8 @@ fn of_module(
         addresses: None,
         same_source: resolution.same_source.binary_search(&this.module).is_ok(),
         drops_empty_fdes: false,
+        removes_unwind: Vec::new(),
+        writes_debug_frame: false,
         section_names: Vec::new(),
     }
 }

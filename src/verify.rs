@@ -17,6 +17,7 @@ mod groups;
 mod lsda;
 mod object;
 mod output;
+mod output_frames;
 mod pair;
 mod part_relocations;
 mod parts;

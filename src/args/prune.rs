@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::args::environment::Environment;
 use crate::args::prune::options::OptionValue;
-use crate::config::{DropLimit, Level, LinkId, PruneOptions, Stats};
+use crate::config::{DropLimit, Level, LinkId, PruneOptions, Stats, UnwindPruning};
 use crate::error::{Error, Result, Stage};
 
 /// The environment variable with options that precede those of the command line.
@@ -167,6 +167,17 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
                 }
             };
         }
+        "unwind" => {
+            options.unwind = match value.to_str() {
+                Some("keep") => UnwindPruning::Keep,
+                Some("unused") => UnwindPruning::Unused,
+                Some("drop") => UnwindPruning::Drop,
+                _ => {
+                    let value = value.to_string_lossy();
+                    return Err(error(format!("--prune-unwind={value}: it is keep, unused or drop")));
+                }
+            };
+        }
         "stub-symbol" => options.stub_symbols.push(text()?),
         _ => return Err(unknown(&name)),
     }
@@ -271,6 +282,7 @@ mod tests {
         assert!(message("", "--prune-level=offf").contains("the levels are"));
         assert!(message("", "--prune-report").contains("needs a value"));
         assert!(message("", "--prune-strict=1").contains("takes no value"));
+        assert!(message("", "--prune-unwind=all").contains("keep, unused or drop"));
         assert!(message("", "--prune-gate=101").contains("100 per cent"));
         assert_eq!(run("", &["--prune-gate=0"]).unwrap().gate, 0);
         assert!(message("", "--prune-jobs=0").contains("at least one"));

@@ -14,6 +14,7 @@ pub mod bitcode;
 pub mod cached;
 mod copy_names;
 mod debug;
+mod debug_frame;
 mod input;
 pub mod keep;
 mod link_line;

@@ -20,7 +20,7 @@ use object::elf;
 use summaries::native::significance::Significance;
 use summaries::{Atom, AtomIdx, ModuleSummary, SHORT_JUMP};
 
-use super::input::{Input, LE, Role, SymbolPlace};
+use super::input::{Input, LE, Rela, Role, SymbolPlace};
 use super::stub_code::Code;
 use crate::error::{Error, Result, Stage};
 use crate::plan::{Action, ModulePlan};
@@ -290,6 +290,25 @@ impl<'s> SplitSections<'s> {
     pub(super) fn is_foldable(&self, section: u32) -> bool {
         let (first, atoms) = self.atoms_of(section);
         !atoms.is_empty() && self.plan.is_foldable(AtomIdx::new(first))
+    }
+
+    /// Whether the FDE of a function that is kept is removed; `entry` is the relocation of its `pc_begin`.
+    pub(super) fn removes_unwind(&self, input: &Input<'_>, entry: &Rela) -> Result<bool> {
+        let symbol = entry.r_sym(LE, false) as usize;
+        if self.plan.removes_unwind.is_empty() {
+            return Ok(false);
+        }
+        let SymbolPlace::Section(section) = input.place(symbol)? else { return Ok(false) };
+        let value = input.symbols.get(symbol).map_or(0, |s| s.st_value.get(LE));
+        let begin = value.wrapping_add_signed(entry.r_addend.get(LE));
+        let (first, atoms) = self.atoms_of(section);
+        let behind = atoms.partition_point(|atom| atom.offset <= begin);
+        Ok(behind > 0 && self.plan.removes_unwind_of(AtomIdx::new(first + behind - 1)))
+    }
+
+    /// Whether FDEs that are removed from kept functions are written as `.debug_frame`.
+    pub(super) fn writes_debug_frame(&self) -> bool {
+        self.plan.writes_debug_frame
     }
 
     /// Whether something is emitted as a stub.

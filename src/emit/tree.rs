@@ -158,12 +158,13 @@ pub fn prepare(link: LinkInputs<'_>, plan: &Plan) -> Vec<Result<EmissionSource>>
     resolution.loaded.par_iter().zip(summaries).enumerate().map(one).collect()
 }
 
-/// A module before emission: with explicit debug information where its code is divided and there is some.
+/// A module before emission: with explicit debug information where its code is divided and there is some, or unwind entries become some.
 ///
 /// # Errors
 /// Its debug information can't be made explicit, so that nothing of it may go.
 pub fn prepare_module(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Result<EmissionSource> {
-    let may_have = summary.kind == ModuleKind::Native && summaries::have_debug_info(&summary.atoms);
+    let may_have = summary.kind == ModuleKind::Native
+        && (plan.writes_debug_frame || summaries::have_debug_info(&summary.atoms));
     let explicit = match may_have {
         true => object::explicit_debug(original, summary, plan)?,
         false => None,

@@ -1,6 +1,6 @@
 //! `.eh_frame` without the entries of dropped functions.
 //!
-//! An FDE goes if its function does, or becomes a stub (the relocation at its `pc_begin`; against the symbol of a section of which only a
+//! An FDE goes if its function does, if the plan says that the program does not need it, or if its function becomes a stub (the relocation at its `pc_begin`; against the symbol of a section of which only a
 //! part stays, the addend is the place of the function); a CIE goes if no FDE is left that uses
 //! it, which also lets go of its personality routine. What stays is moved together, the CIE pointers being
 //! recomputed. Where the plan says so, an FDE of no bytes goes too. Terminators stay where they are in the order. Safe because the unwinder finds entries only by
@@ -33,7 +33,7 @@ pub(super) struct PrunedEhFrame {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FrameRecordKind {
+pub(super) enum FrameRecordKind {
     Terminator,
     Cie,
     /// An FDE, with the index of its CIE in the list of records.
@@ -41,10 +41,10 @@ enum FrameRecordKind {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct FrameRecord {
-    start: usize,
-    end: usize,
-    kind: FrameRecordKind,
+pub(super) struct FrameRecord {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) kind: FrameRecordKind,
     kept: bool,
     /// Where it starts in the output; for a dropped one, where the next that stays does.
     new_start: usize,
@@ -137,7 +137,7 @@ fn word(data: &[u8], at: usize) -> Option<u32> {
 }
 
 /// Split a section into records; `None` if it doesn't follow the LSB.
-fn split(data: &[u8]) -> Option<Vec<FrameRecord>> {
+pub(super) fn split(data: &[u8]) -> Option<Vec<FrameRecord>> {
     let mut records: Vec<FrameRecord> = Vec::new();
     let mut start = 0;
     while start < data.len() {
@@ -164,6 +164,11 @@ fn split(data: &[u8]) -> Option<Vec<FrameRecord>> {
         start = end;
     }
     Some(records)
+}
+
+/// Whether a relocation is what `ld.bfd -r` leaves of a record that it took out. It may be at the place of another one's function.
+pub(super) fn is_left_over(entry: &Rela) -> bool {
+    entry.r_type(LE, false) == elf::R_X86_64_NONE && entry.r_sym(LE, false) == 0
 }
 
 /// Whether a relocation refers to what is dropped.
@@ -199,15 +204,12 @@ fn prune_section(
 ) -> Result<Option<PrunedEhFrame>> {
     let index = section as usize;
     let data = input.data(index)?;
-    // (offset, whether its target goes, whether its field has 64 bits) of every relocation, by offset.
+    // (offset, whether an FDE of its target goes, whether its field has 64 bits) of every relocation, by offset.
     let mut targets: Vec<(u64, bool, bool)> = Vec::new();
     let mut any_gone = false;
     for &(_, r) in relocation_sections {
-        // What `ld.bfd -r` leaves of a record that it took out may be at the place of another one's function.
-        let is_left_over =
-            |entry: &&Rela| entry.r_type(LE, false) == elf::R_X86_64_NONE && entry.r_sym(LE, false) == 0;
         for entry in input.table::<Rela>(r)?.iter().filter(|entry| !is_left_over(entry)) {
-            let gone = is_gone(input, symbols, parts, entry)?;
+            let gone = is_gone(input, symbols, parts, entry)? || parts.removes_unwind(input, entry)?;
             any_gone |= gone;
             let wide = matches!(entry.r_type(LE, false), elf::R_X86_64_64 | elf::R_X86_64_PC64);
             targets.push((entry.r_offset.get(LE), gone, wide));

@@ -45,6 +45,9 @@ impl PlainOutput<'_> {
                 return Ok(Some(format!("has {} as undefined", String::from_utf8_lossy(name))));
             }
         }
+        if let Some(name) = facts.without_unwind_entry(&self.unwound)? {
+            return Ok(Some(format!("has no unwind entry for {}", String::from_utf8_lossy(name))));
+        }
         for (what, size, (least, most)) in
             [("init", facts.init_array, self.init_array), ("fini", facts.fini_array, self.fini_array)]
         {

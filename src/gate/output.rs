@@ -5,10 +5,12 @@
 
 use std::ffi::OsStr;
 
-use summaries::{AtomKind, ModuleKind, ModuleSummary, Visibility, atom_flags};
+use rustc_hash::FxHashMap;
+use summaries::{AtomKind, Definition, ModuleKind, ModuleSummary, Visibility, atom_flags};
 
 use super::plain_link::PlainLink;
 use crate::config::{Config, Dialect, OutputKind};
+use crate::ids::{AtomId, ModuleId};
 use crate::index::{Index, LinkInputs, RootReason};
 use crate::inputs::SequenceItem;
 use crate::plan::{Action, Plan};
@@ -41,6 +43,8 @@ pub struct PlainOutput<'a> {
     pub fini: Option<bool>,
     /// There is thread-local data: certainly, possibly.
     pub tls: (bool, bool),
+    /// Functions that need unwind entries, sorted, where others lose theirs.
+    pub unwound: Vec<&'a [u8]>,
 }
 
 impl PlainLink {
@@ -85,6 +89,7 @@ impl PlainLink {
             }
         }
         output.tls = thread_local(link, index, plan);
+        output.unwound = unwound(link, index, plan);
         output.init_array = arrays(summaries, index, b".init_array");
         output.fini_array = arrays(summaries, index, b".fini_array");
         if inputs.scripts.has_sections || resolution.has_bitcode {
@@ -222,4 +227,28 @@ fn arrays(summaries: &[&ModuleSummary], index: &Index, family: &[u8]) -> (u64, u
         }
     }
     (least, most)
+}
+
+/// Global functions that keep their unwind entries because the program needs them, where it does not need all.
+fn unwound<'a>(link: LinkInputs<'a>, index: &Index, plan: &Plan) -> Vec<&'a [u8]> {
+    let LinkInputs { resolution, summaries, .. } = link;
+    let needed = &index.removed_unwind.needed;
+    if needed.is_empty() {
+        return Vec::new();
+    }
+    let position_of: FxHashMap<ModuleId, usize> =
+        index.modules.iter().enumerate().map(|(position, this)| (this.module, position)).collect();
+    let mut names = Vec::new();
+    for symbol in resolution.symbols.iter() {
+        let Prevailing::Module { module, symbol: local } = symbol.prevailing else { continue };
+        let Some(&position) = position_of.get(&module) else { continue };
+        let Definition::Atom(atom) = summaries[position].symbols[local.index()].definition else { continue };
+        let id = AtomId(index.modules[position].first_atom + atom.0);
+        let is_kept = plan.modules[position].atoms.get(atom.index()) == Some(&Action::Keep);
+        if is_kept && needed.binary_search(&id).is_ok() {
+            names.push(symbol.name);
+        }
+    }
+    names.sort_unstable();
+    names
 }

@@ -78,7 +78,7 @@ impl Problem for MarkPhase<'_> {
         let id = AtomId(key);
         let keeps = |edge: &&Edge| edge.kind != EdgeKind::SameName && !edge.is_described();
         let edges = self.index.edges_of(id).1.iter().filter(keeps);
-        edges.filter(|e| self.index.follows(id, e)).for_each(|e| implies(e.target.0, MarkBit));
+        edges.filter(|e| self.index.follows_in_plain(id, e)).for_each(|e| implies(e.target.0, MarkBit));
         let first = self.tables.partition_point(|(from, _)| *from < id);
         let of_tables = self.tables.iter().skip(first).take_while(|(from, _)| *from == id);
         of_tables.for_each(|(_, to)| implies(to.0, MarkBit));

@@ -61,7 +61,7 @@ pub struct Edge {
     pub effect: EdgeEffect,
     /// How many edges it stands for; 255 is that or more.
     pub count: u8,
-    /// A set of the flags [`Edge::STRUCTURAL`] and [`Edge::CALLS`].
+    /// A set of the flags [`Edge::STRUCTURAL`], [`Edge::CALLS`], [`Edge::NOT_UNWIND`] and [`Edge::ADDRESS`].
     flags: u8,
     /// Index into the module's `references`; [`Edge::NO_REFERENCE`] for edges that are none.
     pub reference: u32,
@@ -74,6 +74,10 @@ impl Edge {
     pub const STRUCTURAL: u8 = 1;
     /// One of the edges that it stands for is a call.
     pub const CALLS: u8 = 2;
+    /// One of the edges that it stands for is neither of an unwind table nor of a group.
+    pub const NOT_UNWIND: u8 = 4;
+    /// One of the edges that it stands for is a reference that is no direct call.
+    pub const ADDRESS: u8 = 8;
 
     /// Whether it has one of these flags.
     pub fn has(&self, flags: u8) -> bool {
@@ -91,7 +95,12 @@ impl Edge {
             reference == Edge::NO_REFERENCE || matches!(kind, EdgeKind::Unwind | EdgeKind::LinkOrder);
         let structural = if is_structural { Edge::STRUCTURAL } else { 0 };
         let calls = if kind == EdgeKind::Call { Edge::CALLS } else { 0 };
-        Edge { target, kind, effect, count: 1, flags: structural | calls, reference }
+        let other = match kind {
+            EdgeKind::Unwind | EdgeKind::Group => 0,
+            EdgeKind::Call | EdgeKind::LinkOrder | EdgeKind::SameName => Edge::NOT_UNWIND,
+            _ => Edge::NOT_UNWIND | Edge::ADDRESS,
+        };
+        Edge { target, kind, effect, count: 1, flags: structural | calls | other, reference }
     }
 }
 
@@ -112,6 +121,24 @@ pub struct IndexedModule {
     pub first_atom: u32,
     /// Nothing of it may go: a limit of severity `Module` holds.
     pub kept_whole: bool,
+}
+
+/// Unwind entries that are removed though their functions are kept ([`nounwind`](crate::propagate::nounwind)). Empty: none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RemovedUnwind {
+    /// By atom: its FDEs are removed.
+    pub entries: Vec<bool>,
+    /// By atom: it is an LSDA to which no FDE that is kept refers.
+    pub lsdas: Vec<bool>,
+    /// How many atoms lose their FDEs, and how many bytes those are.
+    pub count: usize,
+    pub bytes: u64,
+    /// Those that keep theirs, ascending, where others lose them.
+    pub needed: Vec<AtomId>,
+    /// Why entries are kept, or for those who drop all of them what that breaks.
+    pub kept: Option<String>,
+    /// Why they must not be removed, whatever the user says.
+    pub refused: Option<String>,
 }
 
 /// The joined and frozen graph of the references of all modules.
@@ -137,6 +164,8 @@ pub struct Index {
     /// The allocated sections that `__start_X` or `__stop_X` mean, by symbol, sorted.
     pub(crate) start_stop: Vec<(SymbolId, AtomId)>,
     plain: OnceLock<Vec<bool>>,
+    /// The unwind entries that the program does not need.
+    pub removed_unwind: RemovedUnwind,
     /// By position: the memory of the module's data. Of no atom where values are not followed.
     pub(crate) regions: Vec<Regions>,
 }
@@ -147,9 +176,22 @@ impl Index {
         self.discarded.len()
     }
 
-    /// Whether an edge of a live atom keeps its target: a section that is not loaded keeps only the metadata that is
-    /// ordered after it and its group.
+    /// Whether an edge of a live atom keeps its target: as [`Index::follows_in_plain`], without the unwind entries that are removed.
     pub(crate) fn follows(&self, from: AtomId, edge: &Edge) -> bool {
+        self.follows_in_plain(from, edge) && !self.is_removed_unwind(from, edge)
+    }
+
+    /// Whether an edge is only there for an unwind entry that is removed.
+    pub(crate) fn is_removed_unwind(&self, from: AtomId, edge: &Edge) -> bool {
+        let has = |set: &[bool], atom: AtomId| set.get(atom.index()) == Some(&true);
+        !edge.has(Edge::NOT_UNWIND)
+            && (has(&self.removed_unwind.lsdas, edge.target)
+                || edge.kind == EdgeKind::Unwind && has(&self.removed_unwind.entries, from))
+    }
+
+    /// Whether the plain link's edge of a live atom keeps its target: a section that is not loaded keeps only the metadata that is
+    /// ordered after it and its group.
+    pub(crate) fn follows_in_plain(&self, from: AtomId, edge: &Edge) -> bool {
         let ties = matches!(edge.kind, EdgeKind::LinkOrder | EdgeKind::Group);
         (self.alloc[from.index()] || ties) && !self.discarded[edge.target.index()]
     }
@@ -212,6 +254,7 @@ impl Index {
             regions: Vec::new(),
             start_stop: Vec::new(),
             plain: OnceLock::new(),
+            removed_unwind: self.removed_unwind.clone(),
         };
         for atom in (0..self.atom_count()).filter(|a| stubs.get(*a) == Some(&true)) {
             let (start, end) = (self.edge_start[atom] as usize, self.edge_start[atom + 1] as usize);

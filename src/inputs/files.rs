@@ -74,6 +74,15 @@ pub struct Dso {
     pub symbols: Vec<DsoSymbol>,
 }
 
+/// A shared library that a library of the link needs and that is not on the line.
+#[derive(Debug)]
+pub struct NeededDso {
+    /// The name by which `DT_NEEDED` asks for it.
+    pub name: String,
+    /// The symbols as in [`Dso::symbols`]; `None` if the library is not found or can't be read.
+    pub symbols: Option<Vec<DsoSymbol>>,
+}
+
 /// What a symbol is of (`st_type`), as far as linkers mind when two files differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SymbolType {
@@ -155,6 +164,8 @@ pub struct Inputs {
     pub files: IdVec<FileId, InputFile>,
     pub modules: IdVec<ModuleId, Module>,
     pub dsos: IdVec<DsoId, Dso>,
+    /// What those need that is not among them. Only found where unwind entries are to be removed.
+    pub needed_dsos: Vec<NeededDso>,
     pub sequence: Vec<SequenceItem>,
     /// For each item of `sequence` the index into [`Config::inputs`](crate::config::Config::inputs) of the word that
     /// brought it; `None` for what the linker names itself.

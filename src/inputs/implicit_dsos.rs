@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::Limit;
 
-use super::files::{Dso, FileKind, InputFile, Inputs, SequenceItem};
+use super::files::{Dso, FileKind, InputFile, Inputs, NeededDso, SequenceItem};
+use super::runtime_libraries::is_known;
 use super::search::LibrarySearch;
 use super::{dso, glob::Glob, mapped::MappedFile, recognise};
 use crate::config::Config;
@@ -76,6 +77,39 @@ pub(super) fn append(
             queue.push_back(dso);
         }
     }
+}
+
+/// The libraries that those in `inputs` need and that are not among them, with what those need in turn; not those of [`is_known`].
+pub(super) fn needed(
+    config: &Config,
+    search: &LibrarySearch<'_>,
+    inputs: &Inputs,
+    runpaths: &[Vec<String>],
+) -> Vec<NeededDso> {
+    let directories = Directories::new(config);
+    let path = |dso: &Dso| inputs.files.get(dso.file).map(|f| f.path.clone()).unwrap_or_default();
+    let mut seen: FxHashSet<String> =
+        inputs.dsos.enumerated().map(|(id, _)| inputs.dso_name(id).to_owned()).collect();
+    let of_line =
+        inputs.dsos.iter().zip(runpaths).filter(|(dso, _)| !dso.soname.as_deref().is_some_and(is_known));
+    let mut queue: VecDeque<(PathBuf, Vec<String>, Vec<String>)> =
+        of_line.map(|(dso, runpath)| (path(dso), runpath.clone(), dso.needed.clone())).collect();
+    let mut found = Vec::new();
+    while let Some((origin, runpath, names)) = queue.pop_front() {
+        for name in names {
+            if is_known(&name) || !seen.insert(name.clone()) {
+                continue;
+            }
+            let library = directories.find(&name, &origin, &runpath, search);
+            let facts = library.and_then(|(path, bytes)| Some((path, dso::parse(&bytes).ok()?)));
+            let symbols = facts.map(|(path, facts)| {
+                queue.push_back((path, facts.runpath, facts.needed));
+                facts.symbols
+            });
+            found.push(NeededDso { name, symbols });
+        }
+    }
+    found
 }
 
 /// The name by which others need a library.

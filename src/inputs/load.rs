@@ -61,6 +61,9 @@ pub fn load(config: &Config) -> Result<Inputs> {
     if config.linker.dialect == Dialect::Bfd && !config.static_link {
         implicit_dsos::append(config, &search, &mut inputs, &mut runpaths);
     }
+    if config.wants_unwind() && !config.static_link {
+        inputs.needed_dsos = implicit_dsos::needed(config, &search, &inputs, &runpaths);
+    }
     match missing.filter(|_| config.prune.plan_dir.is_some()) {
         Some(missing) => Err(Error::new(Stage::Load, missing)),
         None => Ok(inputs),

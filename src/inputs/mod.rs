@@ -12,8 +12,9 @@ pub mod interface;
 mod load;
 pub mod mapped;
 pub mod recognise;
+pub mod runtime_libraries;
 pub mod scripts;
 mod search;
 
-pub use files::{Dso, DsoSymbol, FileKind, InputFile, Inputs, Module, SequenceItem, SymbolType};
+pub use files::{Dso, DsoSymbol, FileKind, InputFile, Inputs, Module, NeededDso, SequenceItem, SymbolType};
 pub use load::load;

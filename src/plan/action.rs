@@ -45,6 +45,10 @@ pub struct ModulePlan {
     pub same_source: bool,
     /// FDEs that describe no byte are left out.
     pub drops_empty_fdes: bool,
+    /// By `AtomIdx`: the FDEs of the atom are removed though it is kept. Empty means "of none of them".
+    pub removes_unwind: Vec<bool>,
+    /// Where FDEs of kept atoms are removed: they are written as `.debug_frame`.
+    pub writes_debug_frame: bool,
     /// By `AtomIdx`: the atom is emitted as a section of its own, with this name. Empty means "none of them".
     pub section_names: Vec<Option<Box<[u8]>>>,
 }
@@ -53,6 +57,12 @@ impl ModulePlan {
     /// Whether the module is passed to the linker as it is, the same bytes.
     pub fn is_untouched(&self) -> bool {
         self.untouched
+    }
+
+    /// Whether the FDEs of this atom, which is kept, are removed.
+    pub fn removes_unwind_of(&self, atom: AtomIdx) -> bool {
+        let keeps = self.atoms.get(atom.index()) == Some(&Action::Keep);
+        keeps && self.removes_unwind.get(atom.index()) == Some(&true)
     }
 
     /// Whether the linker may give this atom, a function, the address of one like it.

@@ -55,6 +55,7 @@ impl PlannedModule {
             [&plan.prevails_elsewhere, &plan.prevailing_dropped, &plan.pin_visibility, &plan.pin_mention];
         if plan.atoms.len() != atoms
             || !fits(plan.section_names.len(), atoms)
+            || !fits(plan.removes_unwind.len(), atoms)
             || of_symbols.iter().any(|of| !fits(of.len(), symbols))
         {
             return Err(Error::new(Stage::Emit, "a damaged plan: it is of another module"));

@@ -49,7 +49,7 @@ fn limit(
     names: LinkInputs<'_>,
     index: &mut Index,
     flow: &mut ValueFlow,
-    propagate: &dyn Fn(&Index) -> ValueFlow,
+    propagate: &dyn Fn(&mut Index) -> ValueFlow,
 ) -> PruneCandidates {
     let candidates = referrers_first(index, &flow.liveness);
     let link = link_id(names, index, &flow.liveness, &candidates);
@@ -62,7 +62,9 @@ fn limit(
     let mut before = None;
     if explain && wanted == limit && limit > 0 {
         index.keep_for_limit(candidates.get(limit - 1..).unwrap_or_default());
+        let removed_unwind = index.removed_unwind.clone();
         before = Some(propagate(index).liveness);
+        index.removed_unwind = removed_unwind;
     }
     if limit < candidates.len() {
         index.keep_for_limit(candidates.get(limit..).unwrap_or_default());

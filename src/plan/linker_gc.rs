@@ -11,7 +11,7 @@ use summaries::native::divisible::{SectionBytes, section_bytes};
 use summaries::{ModuleKind, ModuleSummary};
 
 use super::action::{Action, Plan};
-use crate::config::{Config, Dialect, Icf, Level};
+use crate::config::{Config, Dialect, Icf, Level, UnwindPruning};
 use crate::index::{Index, LinkInputs};
 use crate::inputs::{FileKind, Inputs};
 use crate::resolve::Resolution;
@@ -30,7 +30,8 @@ pub fn needs_no_analysis(config: &Config, inputs: &Inputs, resolution: &Resoluti
 /// Whether what goes is asked for, though it may be left to the linker.
 fn wants_plan(config: &Config) -> bool {
     let prune = &config.prune;
-    prune.off || prune.strict || prune.plan_dir.is_some() || config.wants_report()
+    let unwind = prune.unwind != UnwindPruning::Keep;
+    prune.off || prune.strict || prune.plan_dir.is_some() || config.wants_report() || unwind
 }
 
 /// Whether the linker removes by itself all that can go, but for a thousandth.
@@ -60,6 +61,9 @@ fn is_for_linker(config: &Config) -> bool {
 /// Pass every module to the linker as it is if it removes by itself all that the plan drops, or nearly all: a report changes nothing of the link.
 pub(super) fn leave_to_linker(link: LinkInputs<'_>, index: &Index, plan: &mut Plan) {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
+    if index.removed_unwind.count > 0 {
+        return;
+    }
     let nearly_all = || wants_plan(config) && removes_nearly_all(config, inputs, resolution);
     if is_for_linker(config) && (nearly_all() || removes_all(index, summaries, plan)) {
         plan.modules.iter_mut().for_each(|module| module.untouched = true);

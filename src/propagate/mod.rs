@@ -6,9 +6,11 @@
 mod mentioned_code;
 mod liveness;
 mod models;
+pub mod nounwind;
 mod propagator;
 pub mod solver;
 mod stub;
+mod unwind_models;
 pub mod values;
 
 pub(crate) use liveness::reach;
@@ -16,5 +18,5 @@ pub use liveness::{Liveness, Witness, live};
 pub use mentioned_code::{MentionedCode, is_followed};
 pub(crate) use mentioned_code::{candidates, code_sizes};
 pub use models::Models;
-pub use propagator::Propagator;
+pub use propagator::{Propagator, remove_unwind};
 pub use stub::can_stub;

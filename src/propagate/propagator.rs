@@ -8,12 +8,13 @@ use rayon::prelude::*;
 
 use super::liveness::{Liveness, live};
 use super::models::Models;
+use super::nounwind;
 use super::stub;
 use super::values::{self, FlowInputs, ValueFlow};
-use crate::config::Icf;
+use crate::config::{Icf, UnwindPruning};
 use crate::error::Result;
 use crate::ids::AtomId;
-use crate::index::{Index, LinkInputs};
+use crate::index::{Index, LinkInputs, RemovedUnwind};
 
 /// What decides about every propagation of a link.
 pub struct Propagator<'s> {
@@ -23,6 +24,18 @@ pub struct Propagator<'s> {
     models: Models,
     /// By position and atom: whether a stub may take its place. Of no module where there are no stubs.
     can_stub: Vec<Vec<bool>>,
+}
+
+/// Remove the unwind entries that the program does not need, where the user wants that, and say what lives by references then.
+pub fn remove_unwind(link: LinkInputs<'_>, index: &mut Index) -> Liveness {
+    index.removed_unwind = RemovedUnwind::default();
+    let reachable = live(index);
+    let mode = link.config.prune.unwind;
+    if mode == UnwindPruning::Keep {
+        return reachable;
+    }
+    index.removed_unwind = nounwind::removed(link, index, &reachable, mode);
+    live(index)
 }
 
 impl<'s> Propagator<'s> {
@@ -42,8 +55,9 @@ impl<'s> Propagator<'s> {
     }
 
     /// What lives, once the index has more roots.
-    pub fn run_again(&self, index: &Index) -> ValueFlow {
-        self.run(index, live(index))
+    pub fn run_again(&self, index: &mut Index) -> ValueFlow {
+        let reachable = remove_unwind(self.link, index);
+        self.run(index, reachable)
     }
 
     /// What lives, given the roots of the index; `reachable` is what lives by references.

@@ -7,7 +7,7 @@ use summaries::{Definition, LimitRecord, ModuleSummary, SymbolIdx, SymbolKind};
 use crate::config::Config;
 use crate::error::lossy;
 use crate::ids::{AtomId, ModuleId};
-use crate::index::Index;
+use crate::index::{Index, RemovedUnwind};
 use crate::inputs::Inputs;
 use crate::plan::Plan;
 use crate::propagate::Liveness;
@@ -31,6 +31,8 @@ pub struct Facts<'s> {
     pub linker_live: &'s [bool],
     pub plan: &'s Plan,
     pub limits: &'s [(Option<ModuleId>, LimitRecord)],
+    /// The unwind entries that are removed, or could be.
+    pub unwind: Option<&'s RemovedUnwind>,
 }
 
 /// The name of an atom for a person: its first function or object, else its section, with its module.

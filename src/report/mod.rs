@@ -33,13 +33,13 @@ pub use schema::*;
 use rustc_hash::FxHashMap;
 use summaries::{Definition, LimitRecord, Severity, SymbolKind, atom_flags};
 
-use crate::config::Config;
+use crate::config::{Config, UnwindPruning};
 use crate::error::lossy;
 use crate::ids::{AtomId, Id, ModuleId};
-use crate::index::{Index, LinkInputs};
+use crate::index::{Index, LinkInputs, RemovedUnwind};
 use crate::plan::{Action, Plan};
-use crate::propagate::Witness;
 use crate::propagate::values::ValueFlow;
+use crate::propagate::{Witness, nounwind};
 use crate::pruned_link::PruneOutcome;
 use accounting::Totals;
 use loaded::LoadedBytes;
@@ -62,7 +62,11 @@ pub fn of_link(
     if !config.wants_report() {
         return LinkAnswer::default();
     }
+    let would_be = (config.prune.unwind == UnwindPruning::Keep && config.wants_unwind())
+        .then(|| nounwind::removed(link, index, &flow.liveness, UnwindPruning::Unused));
+    let removed = (config.prune.unwind != UnwindPruning::Keep).then_some(&index.removed_unwind);
     let facts = Facts {
+        unwind: removed.or(would_be.as_ref()),
         config,
         inputs,
         resolution,
@@ -119,6 +123,7 @@ impl Report {
             loaded: LoadedBytes::default(),
             totals: Totals::default(),
             limits: Vec::new(),
+            unwind: None,
             roots: Vec::new(),
             graph: graph::GraphReport { start: vec![0], ..graph::GraphReport::default() },
             imports: Vec::new(),
@@ -165,6 +170,7 @@ fn report(facts: Facts<'_>, outcome: &PruneOutcome) -> Report {
         loaded: LoadedBytes { output: None, removed: loaded::removed(facts, &outcome.totals) },
         totals: outcome.totals.clone(),
         limits: limit_reports(facts),
+        unwind: facts.unwind.map(|unwind| unwind_report(config, unwind)),
         roots: graph::roots(facts),
         value_flow: calls::counts(facts),
         call_sites: calls::sites(facts),
@@ -275,6 +281,16 @@ fn witness_report(facts: Facts<'_>, witness: Witness) -> Option<WitnessReport> {
             Some(WitnessReport::Reference { from: from.index(), kind: kind.to_owned(), offset: None })
         }
     }
+}
+
+fn unwind_report(config: &Config, unwind: &RemovedUnwind) -> UnwindReport {
+    let mode = match config.prune.unwind {
+        UnwindPruning::Keep => "keep",
+        UnwindPruning::Unused => "unused",
+        UnwindPruning::Drop => "drop",
+    };
+    let RemovedUnwind { count, bytes, needed, kept, .. } = unwind;
+    UnwindReport { mode, functions: *count, bytes: *bytes, kept: needed.len(), why: kept.clone() }
 }
 
 fn limit_reports(facts: Facts<'_>) -> Vec<LimitReport> {

@@ -43,6 +43,8 @@ pub struct Report {
     pub loaded: LoadedBytes,
     pub totals: Totals,
     pub limits: Vec<LimitReport>,
+    /// Unwind entries of kept functions; null where nobody asks for them.
+    pub unwind: Option<UnwindReport>,
     /// What is live by itself, ascending by atom.
     pub roots: Vec<graph::RootReport>,
     pub graph: graph::GraphReport,
@@ -58,6 +60,20 @@ pub struct Report {
     pub not_analysed: Option<NotDone>,
     /// Indirect calls of live functions, at the level `pointers`.
     pub call_sites: Vec<calls::CallSiteReport>,
+}
+
+/// The unwind entries that are removed from kept functions, or by the option `unused` would be.
+#[derive(Debug, Serialize)]
+pub struct UnwindReport {
+    /// The value of the option `--prune-unwind`: keep, unused or drop.
+    pub mode: &'static str,
+    /// How many functions lose their entries, and how many bytes of `.eh_frame` those are.
+    pub functions: usize,
+    pub bytes: u64,
+    /// How many keep theirs, where some do not.
+    pub kept: usize,
+    /// Why entries are kept, where some are: the call by which an unwinding may start.
+    pub why: Option<String>,
 }
 
 #[derive(Debug, Serialize)]

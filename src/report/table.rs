@@ -2,7 +2,7 @@
 
 use super::accounting::CategoryTotal;
 use super::reasons::{Reason, audit, reasons};
-use super::schema::Report;
+use super::schema::{Report, UnwindReport};
 use crate::config::{Config, Stats};
 use crate::terminal::printable;
 
@@ -75,9 +75,16 @@ fn short(report: &Report, config: &Config, reasons: &[Reason]) -> String {
             format!("kept: {} bytes of code, all of them needed; {action}", count(report.live_code.live))
         }
     };
-    let more = match reasons.next() {
-        Some(reason) => printable(&reason.sentence()).into_owned(),
-        None => "no option removes more".to_owned(),
+    let unused = report.unwind.as_ref().filter(|unwind| unwind.mode == "keep" && unwind.bytes > 0);
+    let more = match (unused, reasons.next()) {
+        (Some(unwind), _) => {
+            format!(
+                "{} bytes of unwind entries that nothing needs; link with --prune-unwind=unused",
+                count(unwind.bytes)
+            )
+        }
+        (None, Some(reason)) => printable(&reason.sentence()).into_owned(),
+        (None, None) => "no option removes more".to_owned(),
     };
     format!("{}  {kept}\n  more: {more}\n", loaded(report))
 }
@@ -115,6 +122,14 @@ fn full(report: &Report, reasons: &[Reason]) -> String {
     );
     for reason in reasons {
         out += &format!("kept: {}\n", printable(&reason.sentence()));
+    }
+    if let Some(UnwindReport { mode, functions, bytes, why, .. }) = &report.unwind {
+        let what = if *mode == "keep" { "--prune-unwind=unused would remove" } else { "removed" };
+        out +=
+            &format!("unwind entries: {what} {} bytes of {} functions\n", count(*bytes), number(*functions));
+        if let Some(why) = why {
+            out += &format!("unwind entries are kept: {}\n", printable(why));
+        }
     }
     if let Some(why) = &report.not_analysed {
         out += &format!("addresses were not analysed: {}\n", printable(&why.sentence()));

@@ -12,7 +12,7 @@ use super::addresses;
 use super::debug;
 use super::elf::{Object, error, is_debug};
 use super::groups;
-use super::pair::{ExpectedObject, Pair, is_new_section, parts_of};
+use super::pair::{DEBUG_FRAME, ExpectedObject, Pair, is_new_section, parts_of};
 use super::parts::{self, EmittedPart};
 use super::relocations;
 use super::stubs;
@@ -94,6 +94,9 @@ fn match_sections(
     }
     // Units whose spans became ranges may be the first that need such a section.
     while rewritten_debug && rest.next_if(|j| is_new_section(new.section_name(*j))).is_some() {}
+    if expected.has_debug_frame {
+        rest.next_if(|j| new.section_name(*j) == DEBUG_FRAME);
+    }
     stubs::check(new, &all_parts, &mut rest)?;
     if let Some(extra) = rest.next() {
         return Err(new.about(extra, "is planned to be dropped, and is there"));

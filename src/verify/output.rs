@@ -54,7 +54,7 @@ pub struct OutputFacts {
     pub init: Option<bool>,
     pub fini: Option<bool>,
     pub tls: bool,
-    bytes: MappedFile,
+    pub(super) bytes: MappedFile,
 }
 
 /// Read the linked file at `path`.

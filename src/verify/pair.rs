@@ -25,6 +25,10 @@ pub struct ExpectedObject {
     pub(super) drops_functions: bool,
     /// FDEs that describe no byte are left out.
     pub(super) drops_empty_fdes: bool,
+    /// (section, start, end) of functions that are kept without their FDEs, sorted.
+    without_unwind: Vec<(usize, u64, u64)>,
+    /// Those FDEs are in a section `.debug_frame` that is new.
+    pub(super) has_debug_frame: bool,
 }
 
 impl ExpectedObject {
@@ -54,6 +58,8 @@ impl ExpectedObject {
             addresses: plan.addresses.is_some(),
             drops_functions,
             drops_empty_fdes: plan.drops_empty_fdes,
+            without_unwind: without_unwind(summary, plan),
+            has_debug_frame: plan.writes_debug_frame,
         }
     }
 
@@ -61,9 +67,28 @@ impl ExpectedObject {
         self.dropped.get(section).copied().unwrap_or(false)
     }
 
+    /// Whether the function at a place of a section is kept without its FDE.
+    pub(super) fn removes_unwind_at(&self, section: usize, place: u64) -> bool {
+        let next = self.without_unwind.partition_point(|(s, start, _)| (*s, *start) <= (section, place));
+        let found = next.checked_sub(1).and_then(|last| self.without_unwind.get(last));
+        found.is_some_and(|(s, start, end)| *s == section && (place < *end || place == *start))
+    }
+
     pub(super) fn is_replaced(&self, symbol: usize) -> bool {
         self.prevails_elsewhere.get(symbol).copied().unwrap_or(false)
     }
+}
+
+fn without_unwind(summary: &ModuleSummary, plan: &ModulePlan) -> Vec<(usize, u64, u64)> {
+    let atoms = summary.atoms.iter().enumerate().filter(|(i, _)| {
+        plan.atoms.get(*i) == Some(&Action::Keep) && plan.removes_unwind.get(*i) == Some(&true)
+    });
+    let place = |(_, atom): (usize, &Atom)| {
+        (atom.section as usize, atom.offset, atom.offset.saturating_add(atom.size))
+    };
+    let mut places: Vec<_> = atoms.map(place).collect();
+    places.sort_unstable();
+    places
 }
 
 /// Original and emitted object, and which section of one is which of the other.
@@ -164,7 +189,8 @@ impl Pair<'_> {
             && (symbol.st_value, symbol.st_size, symbol.st_other, symbol.st_name) == (0, 0, 0, 0)
             && index < self.new.first_global
             && (self.part_of_new(section).is_some()
-                || self.rewritten_debug && is_new_section(self.new.section_name(section)))
+                || self.rewritten_debug && is_new_section(self.new.section_name(section))
+                || self.expected.has_debug_frame && self.new.section_name(section) == DEBUG_FRAME)
     }
 }
 
@@ -174,6 +200,9 @@ pub(super) fn parts_of(all: &[EmittedPart], old: usize) -> &[EmittedPart] {
     let end = all.partition_point(|p| p.old <= old);
     all.get(start..end).unwrap_or(&[])
 }
+
+/// The section that holds FDEs of functions that have none in `.eh_frame`.
+pub(super) const DEBUG_FRAME: &[u8] = b".debug_frame";
 
 /// Whether a section of this name may be there that the original has not: units whose span became ranges may need it.
 pub(super) fn is_new_section(name: &[u8]) -> bool {

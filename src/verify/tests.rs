@@ -38,6 +38,15 @@ fn compile(dir: &Path, compiler: &str, flags: &[&str]) -> Vec<u8> {
 
 /// Original, emitted, expectation: `dead` and its table dropped.
 fn sample(compiler: &str, flags: &[&str]) -> (Vec<u8>, Vec<u8>, ExpectedObject) {
+    sample_without_unwind(compiler, flags, &[])
+}
+
+/// The same, with the code of these sections kept without unwind entries.
+fn sample_without_unwind(
+    compiler: &str,
+    flags: &[&str],
+    without: &[&[u8]],
+) -> (Vec<u8>, Vec<u8>, ExpectedObject) {
     let dir = tempfile::tempdir().unwrap();
     let original = compile(dir.path(), compiler, flags);
     let summary = native::extract(&original);
@@ -46,7 +55,9 @@ fn sample(compiler: &str, flags: &[&str]) -> (Vec<u8>, Vec<u8>, ExpectedObject) 
         _ => Action::Keep,
     };
     let atoms = summary.atoms.iter().map(|a| action(summary.name(a.name))).collect();
-    let plan = ModulePlan { atoms, ..ModulePlan::default() };
+    let removes_unwind = summary.atoms.iter().map(|a| without.contains(&summary.name(a.name))).collect();
+    let writes_debug_frame = !without.is_empty();
+    let plan = ModulePlan { atoms, removes_unwind, writes_debug_frame, ..ModulePlan::default() };
     let emitted = rewrite(&original, &summary, &plan).unwrap();
     let expected = ExpectedObject::new(&summary, &plan);
     object("v.o", &original, &emitted, &expected).unwrap();
@@ -55,8 +66,15 @@ fn sample(compiler: &str, flags: &[&str]) -> (Vec<u8>, Vec<u8>, ExpectedObject) 
 
 #[test]
 fn every_changed_byte_of_what_the_program_sees_is_found() {
-    for (compiler, flags) in [("g++", &[][..]), ("clang++-19", &["-g"]), ("g++", &["-g", "-gz"])] {
-        let (original, emitted, expected) = sample(compiler, flags);
+    let other: &[&[u8]] = &[b".text._Z5otheri"];
+    for (compiler, flags, without) in [
+        ("g++", &[][..], &[][..]),
+        ("clang++-19", &["-g"], &[]),
+        ("g++", &["-g", "-gz"], &[]),
+        ("g++", &[], other),
+        ("clang++-19", &[], other),
+    ] {
+        let (original, emitted, expected) = sample_without_unwind(compiler, flags, without);
         let file = Elf::parse(&emitted).unwrap();
         let mut watched: Vec<(usize, String)> = Vec::new();
         for section in &file.section_headers {
@@ -86,6 +104,21 @@ fn every_changed_byte_of_what_the_program_sees_is_found() {
         missed.retain(|(at, _)| !(symtab..symtab + 24).contains(at));
         assert!(total > 1000 && missed.is_empty(), "{compiler} {flags:?}: {total} {missed:?}");
     }
+}
+
+#[test]
+fn an_unwind_entry_that_is_needed_must_be_there() {
+    let other: &[&[u8]] = &[b".text._Z5otheri"];
+    let (original, kept, expects_entry) = sample("g++", &[]);
+    let (_, removed, expects_none) = sample_without_unwind("g++", &[], other);
+    let found = |emitted, expected| object("v.o", &original, emitted, expected).map_err(|e| e.to_string());
+    assert!(found(&removed, &expects_entry).unwrap_err().contains(".debug_frame"));
+    assert!(found(&kept, &expects_none).is_err());
+    let has = |object: &[u8], section: &str| {
+        let file = Elf::parse(object).unwrap();
+        file.section_headers.iter().any(|s| file.shdr_strtab.get_at(s.sh_name) == Some(section))
+    };
+    assert!(has(&removed, ".debug_frame") && !has(&kept, ".debug_frame") && has(&removed, ".eh_frame"));
 }
 
 #[test]

@@ -2,7 +2,9 @@
 //!
 //! Each FDE of a function that stays must be there, in order, with the same bytes (but for the distance to its
 //! CIE), the same CIE and the same relocations; no FDE of a dropped function may be, nor where the plan says so one of no bytes. So whatever the unwinder found for
-//! a function it finds still, all of its LSDA included ([`lsda`]).
+//! a function it finds still, all of its LSDA included ([`lsda`]). FDEs that kept functions lose are in `.debug_frame` ([`debug_frame`]).
+
+mod debug_frame;
 
 use goblin::elf::reloc::R_X86_64_NONE;
 
@@ -77,6 +79,9 @@ fn split(data: &[u8]) -> Option<Vec<CfiRecord>> {
 pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
     let unwind = |o: &Object<'_>| (1..o.sections.len()).filter(|i| o.is_unwind(*i)).collect::<Vec<_>>();
     let (old_sections, new_sections) = (unwind(&pair.old), unwind(&pair.new));
+    if pair.expected.has_debug_frame {
+        debug_frame::check(pair, &old_sections)?;
+    }
     // Byte for byte the same: nothing to take apart, and it need not even be well formed.
     if old_sections.len() == new_sections.len() && unchanged(pair, symbols, &old_sections, &new_sections)? {
         return Ok(());
@@ -170,16 +175,23 @@ fn unchanged(pair: &Pair<'_>, symbols: &SymbolMap, old: &[usize], new: &[usize])
     Ok(true)
 }
 
-/// Whether an FDE is of a function that the plan drops: the relocation at its `pc_begin` says so.
+/// Whether an FDE is of a function that the plan drops, or keeps without it: the relocation at its `pc_begin` says so.
 fn describes_dropped(pair: &Pair<'_>, relocations: &[RelocationEntry], start: usize) -> bool {
+    let Some((symbol, section, place)) = described(pair, relocations, start) else { return false };
+    let is_dropped = match pair.parted_by_symbol(symbol) {
+        Some(_) => pair.is_dropped(section, place),
+        None => pair.old.symbol(symbol).is_some_and(|s| pair.is_dropped(section, s.st_value)),
+    };
+    is_dropped || pair.expected.removes_unwind_at(section, place)
+}
+
+/// Where the function of an FDE of the original begins: the symbol that the relocation of `pc_begin` names, the section, the place in it.
+fn described(pair: &Pair<'_>, relocations: &[RelocationEntry], start: usize) -> Option<(usize, usize, u64)> {
     let at = start as u64 + 8;
-    let Some(entry) = relocations.iter().find(|r| r.offset == at && !is_left_over(r)) else { return false };
-    let Some(symbol) = pair.old.symbol(entry.symbol) else { return false };
-    let SymbolSection::Section(section) = pair.old.place(entry.symbol, &symbol) else { return false };
-    match pair.parted_by_symbol(entry.symbol) {
-        Some(_) => u64::try_from(entry.addend).is_ok_and(|place| pair.is_dropped(section, place)),
-        None => pair.is_dropped(section, symbol.st_value),
-    }
+    let entry = relocations.iter().find(|r| r.offset == at && !is_left_over(r))?;
+    let symbol = pair.old.symbol(entry.symbol)?;
+    let SymbolSection::Section(section) = pair.old.place(entry.symbol, &symbol) else { return None };
+    Some((entry.symbol, section, symbol.st_value.wrapping_add_signed(entry.addend)))
 }
 
 fn same_fde(

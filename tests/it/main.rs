@@ -56,5 +56,6 @@ mod cycles;
 mod tidy;
 mod tools;
 mod trust;
+mod unwind_entries;
 mod unwinding;
 mod vtables;

@@ -63,6 +63,13 @@ pub const OPTIONS: &[(&str, &[PruneOption])] = &[
                 "drop: an object loses its debug information with the first thing that goes from it, as always with -s or -S \
                  (default: keep)",
             ),
+            option(
+                "unwind",
+                OneOf(&["keep", "unused", "drop"]),
+                "keep|unused|drop",
+                "unused: unwind entries (.eh_frame) that no exception, thread exit or backtrace of the program can need are removed; \
+                 drop: all are removed; debuggers find them in .debug_frame (default: keep)",
+            ),
             option("keep", Other, "GLOB", "keep these symbols; may be repeated"),
             option("stub-symbol", Other, "GLOB", "for tests: make these functions stubs, whatever is needed"),
             option(

@@ -33,6 +33,7 @@ use self::lists::{ListSection, ListUse, append_ranges};
 use self::surgery::{Addition, Change, Surgery};
 use self::units::{Needs, SpanUnit, Tables};
 use self::view::DebugSection;
+use super::debug_frame::{self, DebugFrame};
 use super::input::{Input, LE, Rela, Role, SymbolPlace};
 use super::overlay::Overlay;
 use super::parts::{Meant, SplitSections};
@@ -79,7 +80,7 @@ pub(super) fn rewrite(input: &Input<'_>, parts: &SplitSections<'_>) -> Result<Op
         return Err(input.about(*old_style, "debug information compressed in the old way"));
     }
     if !is_divided || named(b".debug").is_empty() {
-        return decompressed(input);
+        return without_parts(input, parts);
     }
     let symbols = &SectionSymbols::read(input)?;
     let layout = Layout { input, parts, symbols };
@@ -156,14 +157,33 @@ fn units_and_lists(
     Ok((needs, rewritten))
 }
 
-/// The object with all sections that are relocated decompressed; `None` if none is compressed.
-fn decompressed(input: &Input<'_>) -> Result<Option<ExplicitDebug>> {
+/// The object with all sections that are relocated decompressed; `None` if none is compressed, and no unwind entry is removed from kept
+/// functions.
+fn without_parts(input: &Input<'_>, parts: &SplitSections<'_>) -> Result<Option<ExplicitDebug>> {
     let mut surgery = Surgery::default();
     surgery.decompress(input)?;
-    if surgery.changes.is_empty() {
+    if surgery.changes.is_empty() && !parts.writes_debug_frame() {
         return Ok(None);
     }
-    Ok(Some(ExplicitDebug { overlay: surgery.perform(input)?, added: Vec::new(), meant: Vec::new() }))
+    finish(surgery, input, parts, Vec::new()).map(Some)
+}
+
+/// The object that all of this makes, with the unwind entries that kept functions lose.
+fn finish(
+    mut surgery: Surgery,
+    input: &Input<'_>,
+    parts: &SplitSections<'_>,
+    meant: Vec<Meant>,
+) -> Result<ExplicitDebug> {
+    let count = surgery.additions.len();
+    let symbol = (input.symbols.len() + count) as u32;
+    if let Some(DebugFrame { bytes, relocations }) = debug_frame::of_object(input, parts, symbol)? {
+        let align = debug_frame::ALIGN as u64;
+        surgery.additions.push(Addition { name: debug_frame::NAME, bytes, relocations, align });
+    }
+    let indices = 0..surgery.additions.len();
+    let added = indices.map(|i| surgery::index_of_addition(input, i) as u32).collect();
+    Ok(ExplicitDebug { overlay: surgery.perform(input)?, added, meant })
 }
 
 fn name(input: &Input<'_>, index: usize) -> String {
@@ -286,7 +306,7 @@ fn write(
                 needs.meant.append(&mut draft.meant);
                 let name = RANGES.get(version).copied().unwrap_or_default();
                 let SectionDraft { bytes, relocations, .. } = draft;
-                surgery.additions.push(Addition { name, bytes, relocations });
+                surgery.additions.push(Addition { name, bytes, relocations, align: 1 });
                 ((input.symbols.len() + count) as u32, offsets)
             }
         };
@@ -318,8 +338,7 @@ fn write(
     surgery.decompress(input)?;
     needs.meant.sort_unstable();
     needs.meant.dedup();
-    let added = (0..surgery.additions.len()).map(|i| surgery::index_of_addition(input, i) as u32).collect();
-    Ok(ExplicitDebug { overlay: surgery.perform(input)?, added, meant: needs.meant })
+    finish(surgery, input, layout.parts, needs.meant)
 }
 
 /// The units of a section, with ranges in place of spans. `relocations` are those of the section, `places` the symbols

@@ -26,6 +26,8 @@ pub(super) struct Addition {
     pub(super) name: &'static [u8],
     pub(super) bytes: Vec<u8>,
     pub(super) relocations: Vec<Rela>,
+    /// The alignment of the section, in bytes.
+    pub(super) align: u64,
 }
 
 #[derive(Debug, Default)]
@@ -67,7 +69,7 @@ impl Surgery {
         let symbols = input.symbol_table.unwrap_or(0) as u32;
         for addition in self.additions {
             let target = overlay.headers.len() as u32;
-            let header = empty(elf::SHT_PROGBITS, name(&mut names, &[addition.name]), 1);
+            let header = empty(elf::SHT_PROGBITS, name(&mut names, &[addition.name]), addition.align);
             overlay.push(header, Contents::Bytes(addition.bytes));
             let header = relocation_header(&mut names, addition.name, symbols, target);
             overlay.push(header, Contents::Relocations(addition.relocations));

@@ -229,7 +229,7 @@ impl<'s> Flow<'s> {
         for (number, edge) in (first..).zip(edges) {
             // As in `liveness`: what is not loaded keeps only the metadata that follows it.
             let follows = alloc || matches!(edge.kind, EdgeKind::LinkOrder | EdgeKind::Group);
-            if !follows || self.places.is_dead(edge.target) {
+            if !follows || self.places.is_dead(edge.target) || index.is_removed_unwind(atom, edge) {
                 continue;
             }
             match edge.effect {

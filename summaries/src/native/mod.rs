@@ -13,6 +13,7 @@ pub mod eh_frame;
 mod fall_through;
 mod flow;
 mod groups;
+mod indirect_calls;
 mod parts;
 mod relocations;
 pub mod sections;
@@ -34,8 +35,10 @@ use crate::summary::{
     atom_flags,
 };
 pub(crate) use agreement::agrees;
+pub use indirect_calls::{ComputedCalls, computed_calls};
 use symbols::SectionAtoms;
 use tables::{Result, Section, Tables, malformed};
+pub use unwind::fde_sizes;
 
 /// Summarise an object. Total: every input gives a summary, what is wrong with it is in [`ModuleSummary::limits`].
 ///

@@ -15,7 +15,7 @@ use super::symbols::SectionAtoms;
 use super::tables::{Result, Tables, malformed, record};
 use crate::ids::AtomIdx;
 use crate::limit::{Limit, LimitRecord};
-use crate::summary::{Atom, AtomKind, Definition, Reference, ReferenceKind, Symbol, Target};
+use crate::summary::{Atom, AtomKind, Definition, ModuleSummary, Reference, ReferenceKind, Symbol, Target};
 
 /// Append the references by every unwind section. `Err` is a malformed file; a limit in `limits` is an unwind section
 /// whose references were not all read.
@@ -27,29 +27,9 @@ pub(crate) fn read(
     references: &mut Vec<Reference>,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<()> {
-    let unwind: Vec<u32> = (0u32..)
-        .zip(&tables.sections)
-        .filter(|(_, s)| s.ty != elf::SHT_RELA.0 && is_eh_frame(s.ty, tables.name(s.name)))
-        .map(|(i, _)| i)
-        .collect();
-    if unwind.is_empty() {
-        return Ok(());
-    }
-    let mut relas: Vec<(u32, Rela)> = Vec::new();
-    for (i, section) in tables.sections.iter().enumerate() {
-        if section.ty == elf::SHT_RELA.0 && unwind.binary_search(&section.info).is_ok() {
-            let entries = relocations::entries(tables, i as u32, section)?;
-            let telling = entries.iter().filter(|rela| !relocations::is_left_over(rela));
-            relas.extend(telling.map(|rela| (section.info, *rela)));
-        }
-    }
-    // By section and place; the order of relocations in a file is not prescribed.
-    relas.sort_by_key(|(section, rela)| (*section, rela.r_offset.get(LE)));
+    let (unwind, relas) = sections(tables)?;
     for index in unwind {
-        let start = relas.partition_point(|(s, _)| *s < index);
-        let end = relas.partition_point(|(s, _)| *s <= index);
-        let own = relas.get(start..end).unwrap_or(&[]);
-        let places: Vec<u64> = own.iter().map(|(_, r)| r.r_offset.get(LE)).collect();
+        let (own, places) = relocations_of(&relas, index);
         let scan = Scan { own, by_section, atoms, symbols };
         let strange = own.iter().find(|(_, r)| !is_of_unwind_table(relocations::type_of(r)));
         let outcome = match eh_frame::split(tables.data(index)?, &places) {
@@ -65,6 +45,65 @@ pub(crate) fn read(
         }
     }
     Ok(())
+}
+
+/// The unwind sections, and their relocations by section and place.
+fn sections(tables: &Tables<'_>) -> Result<(Vec<u32>, Vec<(u32, Rela)>)> {
+    let unwind: Vec<u32> = (0u32..)
+        .zip(&tables.sections)
+        .filter(|(_, s)| s.ty != elf::SHT_RELA.0 && is_eh_frame(s.ty, tables.name(s.name)))
+        .map(|(i, _)| i)
+        .collect();
+    let mut relas: Vec<(u32, Rela)> = Vec::new();
+    for (i, section) in tables.sections.iter().enumerate() {
+        if section.ty == elf::SHT_RELA.0 && unwind.binary_search(&section.info).is_ok() {
+            let entries = relocations::entries(tables, i as u32, section)?;
+            let telling = entries.iter().filter(|rela| !relocations::is_left_over(rela));
+            relas.extend(telling.map(|rela| (section.info, *rela)));
+        }
+    }
+    // The order of relocations in a file is not prescribed.
+    relas.sort_by_key(|(section, rela)| (*section, rela.r_offset.get(LE)));
+    Ok((unwind, relas))
+}
+
+/// The relocations of an unwind section, and their places.
+fn relocations_of(relas: &[(u32, Rela)], index: u32) -> (&[(u32, Rela)], Vec<u64>) {
+    let start = relas.partition_point(|(s, _)| *s < index);
+    let end = relas.partition_point(|(s, _)| *s <= index);
+    let own = relas.get(start..end).unwrap_or(&[]);
+    (own, own.iter().map(|(_, r)| r.r_offset.get(LE)).collect())
+}
+
+/// By atom of `summary`, the summary of the object `bytes`: the bytes of its FDEs. Empty if the object or a section of it can't be read.
+pub fn fde_sizes(bytes: &[u8], summary: &ModuleSummary) -> Vec<u64> {
+    let by_atom = || -> Result<Vec<u64>> {
+        let tables = Tables::read(bytes)?;
+        let (unwind, relas) = sections(&tables)?;
+        let mut by_section = SectionAtoms(vec![None; tables.sections.len()]);
+        for (i, atom) in summary.atoms.iter().enumerate().rev() {
+            if let Some(first) = by_section.0.get_mut(atom.section as usize) {
+                *first = Some(AtomIdx::new(i));
+            }
+        }
+        let mut sizes = vec![0; summary.atoms.len()];
+        for index in unwind {
+            let (own, places) = relocations_of(&relas, index);
+            let records = eh_frame::split(tables.data(index)?, &places);
+            let records = records.map_err(|e| malformed(e.to_string()))?;
+            let scan =
+                Scan { own, by_section: &by_section, atoms: &summary.atoms, symbols: &summary.symbols };
+            for fde in records.iter().filter(|r| matches!(r.kind, RecordKind::Fde { .. })) {
+                if let FdeFunction::Atom(atom) = scan.function(fde, scan.relas(fde))
+                    && let Some(size) = sizes.get_mut(atom.index())
+                {
+                    *size += fde.size;
+                }
+            }
+        }
+        Ok(sizes)
+    };
+    by_atom().unwrap_or_default()
 }
 
 /// Addresses and distances. mold refuses any other type in a record, and doesn't see one that went.

@@ -1,0 +1,490 @@
+//! Nounwind: which unwind entries (FDEs) no unwinding of the program can need.
+//!
+//! An FDE is needed for a kind of unwinding if one may start while its function is on the stack (*below*), and the function or a possible caller
+//! has a handler (*above*). For a backtrace the first alone decides. Below is a fact that goes from the starts to callers, above one that goes from
+//! handlers to callees: two clients of the sparse solver, over calls. An indirect call leads to each function
+//! whose address is taken, and a function may make some unless its code shows that it does not. LLVM's thin link propagates `NoUnwind`, `MayThrow` and `HasUnknownCall` likewise.
+//!
+//! What starts an unwinding, reads the tables or is unknown is in [`unwind_models`](super::unwind_models).
+
+use rayon::prelude::*;
+use summaries::native::{ComputedCalls, computed_calls, fde_sizes};
+use summaries::{
+    AtomIdx, AtomKind, Definition, ModuleKind, ModuleSummary, Reference, ReferenceKind, Symbol, SymbolIdx,
+    SymbolKind, Target,
+};
+
+use super::liveness::{Liveness, Witness};
+use super::solver::{Lattice, Problem, solve};
+use super::unwind_models::{self, Kinds, UnwindRole};
+use crate::config::{Config, Icf, OutputKind, UnwindPruning};
+use crate::error::lossy;
+use crate::ids::{AtomId, Id};
+use crate::index::{Edge, EdgeKind, Index, LinkInputs, RemovedUnwind};
+use crate::messages;
+
+impl Lattice for Kinds {
+    fn join(&mut self, other: &Self) -> bool {
+        let before = self.0;
+        self.0 |= other.0;
+        self.0 != before
+    }
+}
+
+/// The functions and the calls between them. Key `index.atom_count()` stands for all that indirect calls lead to.
+struct CallGraph<'i> {
+    index: &'i Index,
+    /// By atom: it is live code.
+    code: Vec<bool>,
+    /// By atom: it may be the target of an indirect call.
+    address_taken: Vec<bool>,
+    /// By atom: it makes no indirect call, and is interrupted by no code of the program.
+    direct: Vec<bool>,
+    /// Pairs of (callee, caller), sorted: direct calls.
+    callers: Vec<(u32, u32)>,
+}
+
+impl<'i> CallGraph<'i> {
+    fn new(link: LinkInputs<'_>, index: &'i Index, live: &Liveness, findings: &Findings) -> Self {
+        let summaries = link.summaries;
+        let of_kind = |atom: AtomId| {
+            let (position, local) = index.locate(atom);
+            let kind = summaries.get(position).and_then(|s| s.atoms.get(local.index())).map(|a| a.kind);
+            kind.is_some_and(is_code) && live.is_live(atom)
+        };
+        let count = index.atom_count();
+        let code: Vec<bool> = (0..count).into_par_iter().map(|atom| of_kind(AtomId::new(atom))).collect();
+        let mut address_taken = vec![false; count];
+        index.roots.iter().for_each(|root| address_taken[root.atom.index()] = true);
+        let mut callers = Vec::new();
+        for from in (0..count).map(AtomId::new).filter(|from| live.is_live(*from)) {
+            let refers = |edge: &&Edge| index.follows_in_plain(from, edge) && code[edge.target.index()];
+            for edge in index.edges_of(from).1.iter().filter(refers) {
+                if edge.has(Edge::ADDRESS) || edge.kind == EdgeKind::Call && !code[from.index()] {
+                    address_taken[edge.target.index()] = true;
+                }
+                if code[from.index()] && edge.has(Edge::ADDRESS | Edge::CALLS) {
+                    callers.push((edge.target.0, from.0));
+                }
+            }
+        }
+        callers.par_sort_unstable();
+        let computed = computed_calls_of(link, index);
+        for (taken, calls) in address_taken.iter_mut().zip(&computed) {
+            *taken |= calls.own_address;
+        }
+        let interrupted =
+            findings.interrupts || unwind_models::library_interrupts(link.inputs, link.resolution);
+        let direct = computed.iter().map(|calls| !calls.indirect && !interrupted).collect();
+        CallGraph { index, code, address_taken, direct, callers }
+    }
+
+    fn indirect(&self) -> u32 {
+        self.code.len() as u32
+    }
+
+    fn all_code(&self) -> impl Iterator<Item = u32> {
+        (0u32..).zip(&self.code).filter(|(_, code)| **code).map(|(atom, _)| atom)
+    }
+}
+
+/// From the starts of unwindings to callers.
+struct Below<'g>(&'g CallGraph<'g>);
+
+impl Problem for Below<'_> {
+    type Fact = Kinds;
+
+    fn keys(&self) -> usize {
+        self.0.code.len() + 1
+    }
+
+    fn transfer(&self, key: u32, fact: &Kinds, implies: &mut dyn FnMut(u32, Kinds)) {
+        let graph = self.0;
+        if key == graph.indirect() {
+            let callers = graph.all_code().filter(|atom| !graph.direct[*atom as usize]);
+            return callers.for_each(|caller| implies(caller, *fact));
+        }
+        let first = graph.callers.partition_point(|(callee, _)| *callee < key);
+        let callers = graph.callers[first..].iter().take_while(|(callee, _)| *callee == key);
+        callers.for_each(|(_, caller)| implies(*caller, *fact));
+        if graph.address_taken[key as usize] {
+            implies(graph.indirect(), *fact);
+        }
+    }
+}
+
+/// The kinds that a handler above waits for: from handlers to callees.
+struct Above<'g>(&'g CallGraph<'g>);
+
+impl Problem for Above<'_> {
+    type Fact = Kinds;
+
+    fn keys(&self) -> usize {
+        self.0.code.len() + 1
+    }
+
+    fn transfer(&self, key: u32, fact: &Kinds, implies: &mut dyn FnMut(u32, Kinds)) {
+        let graph = self.0;
+        if key == graph.indirect() {
+            let taken = graph.all_code().filter(|atom| graph.address_taken[*atom as usize]);
+            return taken.for_each(|callee| implies(callee, *fact));
+        }
+        let calls = |edge: &&Edge| edge.has(Edge::ADDRESS | Edge::CALLS) && graph.code[edge.target.index()];
+        let callees = graph.index.edges_of(AtomId(key)).1.iter().filter(calls);
+        callees.for_each(|edge| implies(edge.target.0, *fact));
+        if !graph.direct[key as usize] {
+            implies(graph.indirect(), *fact);
+        }
+    }
+}
+
+/// A live reference by which an unwinding may start, or that makes all of it unknown.
+struct Finding {
+    atom: AtomId,
+    symbol: String,
+    role: UnwindRole,
+    /// It is a direct call, and nobody else gets the address.
+    is_call: bool,
+}
+
+/// What live code and data say of unwinding.
+#[derive(Default)]
+struct Findings {
+    references: Vec<Finding>,
+    /// The atoms that have a handler, and for which kinds.
+    handlers: Vec<(AtomId, Kinds)>,
+    /// A C++ library may call the program where it has a handler: a class inherits from one of the library, or it is given a function.
+    overrides: bool,
+    /// Code of the program may run wherever other code is interrupted.
+    interrupts: bool,
+    /// There is a table of virtual functions that does not say what its class inherits from.
+    untyped_class: bool,
+    /// Code names a table of virtual functions of a C++ library.
+    names_library_class: bool,
+}
+
+/// Which unwind entries are removed, given what lives by references while all of them are kept.
+pub fn removed(link: LinkInputs<'_>, index: &Index, live: &Liveness, mode: UnwindPruning) -> RemovedUnwind {
+    let LinkInputs { config, inputs, resolution, .. } = link;
+    let keep = |why: String| RemovedUnwind { kept: Some(why), ..RemovedUnwind::default() };
+    match config.output_kind {
+        OutputKind::Relocatable => return keep("the output is relocatable (-r)".to_owned()),
+        OutputKind::Shared => return keep("code outside of the link calls a shared library".to_owned()),
+        _ => {}
+    }
+    if let Some(script) = unwind_models::script_with_tables(inputs) {
+        return keep(format!("the script {script} names .eh_frame"));
+    }
+    let findings = findings(link, index, live);
+    let path = |finding: &Finding| path(link, index, live, finding.atom);
+    let unknown = unwind_models::unknown_library(inputs, resolution);
+    let unknown = unknown.or_else(|| unwind_models::renamed(config, inputs)).or_else(|| {
+        let what = |f: &Finding| if let UnwindRole::Unknown(what) = f.role { Some(what) } else { None };
+        let found = findings.references.iter().find(|f| what(f).is_some())?;
+        Some(format!("{} refers to {}, {}", path(found), found.symbol, what(found)?))
+    });
+    if mode == UnwindPruning::Unused && unknown.is_some() {
+        return RemovedUnwind { kept: unknown, ..RemovedUnwind::default() };
+    }
+    let needed = needed(link, index, live, &findings);
+    let start = |kinds: Kinds| {
+        let starts = |f: &&Finding| matches!(f.role, UnwindRole::Start(of) if of.0 & kinds.0 != 0);
+        // One that throws by name says more than a function of a library that may.
+        let all = findings.references.iter().filter(starts);
+        let found = all.min_by_key(|f| !unwind_models::is_start(&f.symbol))?;
+        Some(format!("{} calls {}", path(found), found.symbol))
+    };
+    let all = needed.iter().fold(0, |all, kinds| all | kinds.0);
+    let mut removed =
+        RemovedUnwind { kept: unknown.or_else(|| start(Kinds(all))), ..RemovedUnwind::default() };
+    let drops = mode == UnwindPruning::Drop;
+    let caught = Kinds(all & !Kinds::TRACE.0);
+    if drops && caught != Kinds::default() {
+        let handler = findings.handlers.iter().find(|(_, kinds)| kinds.0 & caught.0 != 0);
+        let handler = handler.map(|(atom, _)| format!(", and {} has a handler", name(link, index, *atom)));
+        removed.refused = start(caught).map(|start| start + &handler.unwrap_or_default());
+    }
+    removed.entries = vec![false; index.atom_count()];
+    for (atom, size) in entry_sizes(link, index, live).into_iter().enumerate().filter(|(_, size)| *size > 0) {
+        if drops || needed[atom] == Kinds::default() {
+            removed.entries[atom] = true;
+            removed.count += 1;
+            removed.bytes += size;
+        } else {
+            removed.needed.push(AtomId::new(atom));
+        }
+    }
+    // The entry of a function goes with it where another one of the same code stands for both.
+    if config.icf != Icf::None && !drops && !removed.needed.is_empty() {
+        return keep(format!(
+            "--icf may fold functions that differ in this: {}",
+            removed.kept.unwrap_or_default()
+        ));
+    }
+    removed.lsdas = unreferred_lsdas(link, index, live, &removed.entries);
+    removed
+}
+
+/// Say why unwind entries are kept, or what it breaks that they are not.
+pub fn tell(config: &Config, removed: &RemovedUnwind) {
+    let Some(why) = &removed.kept else { return };
+    let (count, kept) = (removed.count, removed.needed.len());
+    match (config.prune.unwind, count) {
+        (UnwindPruning::Drop, 1..) => messages::warning(
+            config,
+            format_args!(
+                "without unwind entries backtraces end early, and an exception that passes a function ends the program: {why}"
+            ),
+        ),
+        (_, 0) => messages::note(config, format_args!("all unwind entries are kept: {why}")),
+        (_, count) => messages::note(
+            config,
+            format_args!("{kept} of {} functions keep their unwind entries: {why}", count + kept),
+        ),
+    }
+}
+
+/// By atom: for which kinds of unwinding its unwind entries are needed.
+fn needed(link: LinkInputs<'_>, index: &Index, live: &Liveness, findings: &Findings) -> Vec<Kinds> {
+    let LinkInputs { inputs, resolution, summaries, .. } = link;
+    let mut needed = vec![Kinds::default(); index.atom_count()];
+    let is_start = |f: &&Finding| matches!(f.role, UnwindRole::Start(_));
+    if !findings.references.iter().any(|f| is_start(&f)) {
+        return needed;
+    }
+    let graph = CallGraph::new(link, index, live, findings);
+    let mut starts = Vec::new();
+    for finding in &findings.references {
+        let UnwindRole::Start(kinds) = finding.role else { continue };
+        starts.extend(graph.code[finding.atom.index()].then_some((finding.atom.0, kinds)));
+        starts.extend((!finding.is_call).then_some((graph.indirect(), kinds)));
+    }
+    let mut handlers: Vec<(u32, Kinds)> =
+        findings.handlers.iter().map(|(atom, kinds)| (atom.0, *kinds)).collect();
+    let of_libraries = unwind_models::handled_by_libraries(inputs, resolution, findings.overrides);
+    handlers.push((graph.indirect(), of_libraries));
+    let (below, above) = (solve(&Below(&graph), starts), solve(&Above(&graph), handlers));
+    for (needed, (below, above)) in needed.iter_mut().zip(below.into_iter().zip(above)) {
+        let (below, above) = (below.unwrap_or_default(), above.unwrap_or_default());
+        *needed = Kinds(below.0 & (above.0 | Kinds::TRACE.0));
+    }
+    // The unwinder begins with its own frames, whether or not it finds a handler.
+    for (position, this) in index.modules.iter().enumerate() {
+        if unwind_models::is_unwinder(inputs, this.module, summaries[position]) {
+            needed[index.atoms_of(position)].fill(Kinds::TRACE);
+        }
+    }
+    needed
+}
+
+/// By atom: whether its calls and jumps lead to functions of modules that they name, and whether it has its own address.
+fn computed_calls_of(link: LinkInputs<'_>, index: &Index) -> Vec<ComputedCalls> {
+    let LinkInputs { config, inputs, resolution, summaries, .. } = link;
+    let mut may_call_back: Vec<bool> =
+        resolution.symbols.iter().map(|s| !unwind_models::calls_nothing(config, inputs, s)).collect();
+    for (this, summary) in index.modules.iter().zip(summaries) {
+        for (i, symbol) in summary.symbols.iter().enumerate().filter(|(_, s)| s.kind == SymbolKind::Ifunc) {
+            if let (Some(id), Definition::Atom(_)) =
+                (resolution.symbol_id(this.module, SymbolIdx::new(i)), symbol.definition)
+            {
+                may_call_back[id.index()] = true;
+            }
+        }
+    }
+    let of_module = |position: usize| {
+        let (this, summary) = (&index.modules[position], summaries[position]);
+        let mut computed = match summary.kind == ModuleKind::Native && !this.kept_whole {
+            true => computed_calls(inputs.module_bytes(this.module), summary),
+            false => vec![ComputedCalls::UNKNOWN; summary.atoms.len()],
+        };
+        for r in summary.references.iter().filter(|r| r.kind != ReferenceKind::Unwind) {
+            let Target::Symbol(symbol) = r.target else { continue };
+            let leaves = match resolution.symbol_id(this.module, symbol) {
+                Some(id) => may_call_back[id.index()],
+                None => summary.symbols.get(symbol.index()).is_some_and(|s| s.kind == SymbolKind::Ifunc),
+            };
+            computed[r.from.index()].indirect |= leaves;
+        }
+        computed
+    };
+    (0..index.modules.len()).into_par_iter().flat_map_iter(of_module).collect()
+}
+
+/// Look at every reference of what lives.
+fn findings(link: LinkInputs<'_>, index: &Index, live: &Liveness) -> Findings {
+    let LinkInputs { config, inputs, resolution, .. } = link;
+    let roles: Vec<Option<UnwindRole>> =
+        resolution.symbols.iter().map(|symbol| unwind_models::role(config, inputs, symbol)).collect();
+    let all = (0..index.modules.len()).into_par_iter();
+    let all: Vec<Findings> =
+        all.map(|position| findings_of_module(link, index, live, &roles, position)).collect();
+    let mut joined = Findings::default();
+    for of_module in all {
+        joined.references.extend(of_module.references);
+        joined.handlers.extend(of_module.handlers);
+        joined.overrides |= of_module.overrides;
+        joined.interrupts |= of_module.interrupts;
+        joined.untyped_class |= of_module.untyped_class;
+        joined.names_library_class |= of_module.names_library_class;
+    }
+    joined.overrides |= joined.untyped_class && joined.names_library_class;
+    joined
+}
+
+fn findings_of_module(
+    link: LinkInputs<'_>,
+    index: &Index,
+    live: &Liveness,
+    roles: &[Option<UnwindRole>],
+    position: usize,
+) -> Findings {
+    let LinkInputs { inputs, resolution, summaries, .. } = link;
+    let (this, summary) = (&index.modules[position], summaries[position]);
+    let is_runtime = unwind_models::is_runtime(inputs, this.module);
+    let is_bitcode = summary.kind == ModuleKind::Bitcode;
+    let mut found = Findings::default();
+    for (local, atom) in summary.atoms.iter().enumerate() {
+        let id = AtomId::new(this.first_atom as usize + local);
+        if !live.is_live(id) || !atom.kind.is_alloc() {
+            continue;
+        }
+        let is_code = is_code(atom.kind);
+        let references = summary.references_of(AtomIdx::new(local));
+        let symbol_of = |r: &Reference| match r.target {
+            Target::Symbol(symbol) => Some(symbol),
+            Target::Atom(_) => None,
+        };
+        for (r, symbol) in references.iter().filter_map(|r| Some((r, symbol_of(r)?))) {
+            let global = resolution.symbol_id(this.module, symbol);
+            // With --wrap the name in the object is another one.
+            let name = global.map_or(summary.symbol_name(symbol), |id| resolution.symbols[id].name);
+            found.interrupts |= !is_runtime && unwind_models::interrupts(name);
+            let definition = summary.symbols.get(symbol.index()).map(|s| s.definition);
+            let role = match global.and_then(|id| roles[id.index()]) {
+                _ if matches!(definition, Some(Definition::OtherSection(_))) && !is_bitcode => {
+                    Some(UnwindRole::Unknown("the unwind tables"))
+                }
+                Some(UnwindRole::Cxx) if is_code => {
+                    found.overrides |= unwind_models::takes_callback(name);
+                    Some(UnwindRole::Start(Kinds::THROW))
+                }
+                Some(UnwindRole::CxxData) if is_code => {
+                    found.names_library_class |= name.starts_with(b"_ZTV");
+                    None
+                }
+                Some(UnwindRole::Cxx | UnwindRole::CxxData) => {
+                    found.overrides = true;
+                    None
+                }
+                role => role,
+            };
+            let Some(role) = role.filter(|role| !matches!(role, UnwindRole::Unknown(_)) || !is_runtime)
+            else {
+                continue;
+            };
+            let is_call = r.kind == ReferenceKind::Call && is_code;
+            found.references.push(Finding { atom: id, symbol: lossy(name), role, is_call });
+        }
+        let named = |r: &Reference| symbol_of(r).map(|symbol| summary.symbol_name(symbol));
+        let unwind = references.iter().filter(|r| r.kind == ReferenceKind::Unwind || is_bitcode);
+        let (personalities, lsdas): (Vec<&Reference>, Vec<&Reference>) = match is_bitcode {
+            // There an LSDA is not made yet.
+            true => unwind
+                .filter(|r| named(r).is_some_and(|n| contains(n, b"personality")))
+                .map(|r| (r, r))
+                .unzip(),
+            false => unwind.partition(|r| !leads_to_lsda(summary, r)),
+        };
+        let kinds = unwind_models::handled(
+            personalities.into_iter().map(|r| named(r).unwrap_or_default()),
+            !lsdas.is_empty(),
+        );
+        found.handlers.extend((kinds != Kinds::default()).then_some((id, kinds)));
+    }
+    found.untyped_class = summary.symbols.iter().any(|symbol| is_untyped_class(summary, symbol));
+    found
+}
+
+fn is_code(kind: AtomKind) -> bool {
+    matches!(kind, AtomKind::Code | AtomKind::InitFini)
+}
+
+fn contains(name: &[u8], part: &[u8]) -> bool {
+    name.windows(part.len()).any(|bytes| bytes == part)
+}
+
+fn leads_to_lsda(summary: &ModuleSummary, r: &Reference) -> bool {
+    let atom = match r.target {
+        Target::Atom(atom) => Some(atom),
+        Target::Symbol(symbol) => match summary.symbols.get(symbol.index()).map(|s| s.definition) {
+            Some(Definition::Atom(atom)) => Some(atom),
+            _ => None,
+        },
+    };
+    atom.and_then(|a| summary.atoms.get(a.index())).is_some_and(|a| a.kind == AtomKind::Lsda)
+}
+
+/// Whether a symbol is a table of virtual functions without type information (`-fno-rtti`), so that it does not say what the class inherits from.
+fn is_untyped_class(summary: &ModuleSummary, symbol: &Symbol) -> bool {
+    let Definition::Atom(atom) = symbol.definition else { return false };
+    let type_at = symbol.value.wrapping_add(8);
+    summary.name(symbol.name).starts_with(b"_ZTV")
+        && summary.references_of(atom).iter().all(|r| r.offset != type_at)
+}
+
+/// By atom: the bytes of its FDEs, of live atoms in modules that can be rewritten.
+fn entry_sizes(link: LinkInputs<'_>, index: &Index, live: &Liveness) -> Vec<u64> {
+    let LinkInputs { inputs, summaries, .. } = link;
+    let of_module = |position: usize| {
+        let (this, summary) = (&index.modules[position], summaries[position]);
+        let mut sizes = match summary.kind == ModuleKind::Native && !this.kept_whole {
+            true => fde_sizes(inputs.module_bytes(this.module), summary),
+            false => Vec::new(),
+        };
+        sizes.resize(summary.atoms.len(), 0);
+        for (size, atom) in sizes.iter_mut().zip(index.atoms_of(position)) {
+            if !live.is_live(AtomId::new(atom)) {
+                *size = 0;
+            }
+        }
+        sizes
+    };
+    (0..index.modules.len()).into_par_iter().flat_map_iter(of_module).collect()
+}
+
+/// By atom: it is an LSDA, and every FDE of live code that refers to it is removed.
+fn unreferred_lsdas(link: LinkInputs<'_>, index: &Index, live: &Liveness, removed: &[bool]) -> Vec<bool> {
+    let mut lsdas = Vec::with_capacity(index.atom_count());
+    lsdas.extend(link.summaries.iter().flat_map(|s| &s.atoms).map(|atom| atom.kind == AtomKind::Lsda));
+    for from in (0..index.atom_count()).filter(|from| !removed[*from] && live.is_live(AtomId::new(*from))) {
+        let edges = index.edges_of(AtomId::new(from)).1;
+        edges.iter().filter(|e| e.kind == EdgeKind::Unwind).for_each(|e| lsdas[e.target.index()] = false);
+    }
+    lsdas
+}
+
+/// The functions on a shortest path from a root to an atom, with the atom's module.
+fn path(link: LinkInputs<'_>, index: &Index, live: &Liveness, atom: AtomId) -> String {
+    let (mut names, mut at) = (vec![name(link, index, atom)], atom);
+    while let Some(Witness::Edge(edge)) = live.witness[at.index()] {
+        at = index.edge_source(edge);
+        names.push(name(link, index, at));
+    }
+    names.reverse();
+    let (position, _) = index.locate(atom);
+    format!("{}: {}", link.inputs.module_name(index.modules[position].module), names.join(" -> "))
+}
+
+/// The first name of an atom, or that of its section.
+fn name(link: LinkInputs<'_>, index: &Index, atom: AtomId) -> String {
+    let (position, local) = index.locate(atom);
+    let summary = link.summaries[position];
+    let is_own = |symbol: &&Symbol| {
+        matches!(symbol.definition, Definition::Atom(atom) if atom == local)
+            && !matches!(symbol.kind, SymbolKind::Section | SymbolKind::File)
+            && symbol.name.len > 0
+    };
+    let section = summary.atoms.get(local.index()).map(|a| a.name);
+    let name = summary.symbols.iter().find(is_own).map(|s| s.name).or(section);
+    lossy(name.map_or(&[][..], |name| summary.name(name)))
+}

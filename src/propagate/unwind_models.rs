@@ -1,0 +1,365 @@
+//! What starts an unwinding, reads the unwind tables, or may do either unseen: functions by name and provider.
+//!
+//! A name that stands here is taken at its word whoever defines it, which only keeps more. That a function does none of this is only believed of
+//! the C library, of the runtimes of gcc and LLVM, and of libraries that import nothing by which they could.
+
+use summaries::{Definition, ModuleSummary};
+
+use crate::config::Config;
+use crate::error::lossy;
+use crate::ids::ModuleId;
+use crate::inputs::runtime_libraries::{CXX_LIBRARIES, is_known};
+use crate::inputs::{DsoSymbol, Inputs};
+use crate::resolve::{GlobalSymbol, Prevailing, Resolution, symbols_of};
+
+/// A set of kinds of unwinding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Kinds(pub(super) u8);
+
+impl Kinds {
+    /// A search for a handler, then cleanups up to it.
+    pub(super) const THROW: Kinds = Kinds(1);
+    /// Cleanups up to the end of a thread: `pthread_exit`, cancellation.
+    pub(super) const FORCED: Kinds = Kinds(2);
+    /// A walk over the frames that runs nothing.
+    pub(super) const TRACE: Kinds = Kinds(4);
+}
+
+/// What a reference to a symbol means for unwinding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UnwindRole {
+    /// A call of it may start an unwinding of these kinds.
+    Start(Kinds),
+    /// A function of a C++ library, which may throw. In data: of a class that inherits from one of the library, which may call it.
+    Cxx,
+    /// A variable of a C++ library: a table of virtual functions, a type.
+    CxxData,
+    /// It reads the tables, or brings code into the process that is not in the link.
+    Unknown(&'static str),
+}
+
+const READER: &str = "which finds the unwind tables";
+const LOADER: &str = "which brings in code that may throw through any function";
+
+/// Functions of the unwinder, by whatever name the link has them: what is behind all others.
+const PRIMITIVES: &[(&str, Kinds)] = &[
+    ("_Unwind_RaiseException", Kinds::THROW),
+    ("_Unwind_Resume_or_Rethrow", Kinds::THROW),
+    ("_Unwind_ForcedUnwind", Kinds::FORCED),
+    ("_Unwind_Backtrace", Kinds::TRACE),
+    ("_Unwind_FindEnclosingFunction", Kinds::TRACE),
+    ("unw_step", Kinds::TRACE),
+    ("_Ux86_64_step", Kinds::TRACE),
+    ("_ULx86_64_step", Kinds::TRACE),
+];
+
+/// Functions of libraries that call one of [`PRIMITIVES`].
+const STARTS: &[(&str, Kinds)] = &[
+    ("__cxa_throw", Kinds::THROW),
+    ("__cxa_rethrow", Kinds::THROW),
+    ("__cxa_bad_cast", Kinds::THROW),
+    ("__cxa_bad_typeid", Kinds::THROW),
+    ("__cxa_throw_bad_array_new_length", Kinds::THROW),
+    ("__rust_start_panic", Kinds::THROW),
+    ("pthread_exit", Kinds::FORCED),
+    ("thrd_exit", Kinds::FORCED),
+    ("pthread_testcancel", Kinds::FORCED),
+    ("__pthread_unwind", Kinds::FORCED),
+    ("__pthread_unwind_next", Kinds::FORCED),
+    ("pthread_cancel", Kinds::FORCED),
+    ("backtrace", Kinds::TRACE),
+    ("__backtrace", Kinds::TRACE),
+    ("unw_backtrace", Kinds::TRACE),
+];
+
+/// Functions of the C++ runtime that do not throw. Those that only end the program are among them.
+const QUIET_CXX: &[&str] = &[
+    "__cxa_allocate_exception",
+    "__cxa_begin_catch",
+    "__cxa_call_terminate",
+    "__cxa_deleted_virtual",
+    "__cxa_end_catch",
+    "__cxa_free_exception",
+    "__cxa_get_exception_ptr",
+    "__cxa_guard_abort",
+    "__cxa_guard_release",
+    "__cxa_pure_virtual",
+    "__gxx_personality_v0",
+    "_ZSt9terminatev",
+];
+
+/// Functions of the C++ library that are given functions of the program, which it calls where it has a handler: parts of their names.
+const CXX_CALLBACKS: &[&str] = &["set_new_handler", "set_terminate", "set_unexpected", "register_callback"];
+
+/// Functions by which code of the program comes to run wherever other code is interrupted.
+const INTERRUPTING: &[&str] = &[
+    "__sigaction",
+    "__sysv_signal",
+    "bsd_signal",
+    "pthread_cancel",
+    "sigaction",
+    "signal",
+    "sigset",
+    "sigvec",
+    "ssignal",
+    "sysv_signal",
+];
+
+/// Functions of the C library that call nothing of the program, not even what allocates memory.
+const QUIET_C: &[&str] = &[
+    "__ctype_b_loc",
+    "__ctype_tolower_loc",
+    "__ctype_toupper_loc",
+    "__errno_location",
+    "__stack_chk_fail",
+    "_exit",
+    "abort",
+    "abs",
+    "bcmp",
+    "bzero",
+    "calloc",
+    "clock_gettime",
+    "free",
+    "getpid",
+    "gettimeofday",
+    "labs",
+    "malloc",
+    "memchr",
+    "memcmp",
+    "memcpy",
+    "memmove",
+    "mempcpy",
+    "memrchr",
+    "memset",
+    "rawmemchr",
+    "realloc",
+    "stpcpy",
+    "strcasecmp",
+    "strcat",
+    "strchr",
+    "strchrnul",
+    "strcmp",
+    "strcpy",
+    "strcspn",
+    "strlen",
+    "strncasecmp",
+    "strncat",
+    "strncmp",
+    "strncpy",
+    "strnlen",
+    "strpbrk",
+    "strrchr",
+    "strspn",
+    "strstr",
+    "time",
+    "tolower",
+    "toupper",
+];
+
+/// Personality routines that do nothing for a function without an LSDA.
+const PERSONALITIES: &[&str] = &["__gxx_personality_v0", "__gcc_personality_v0", "rust_eh_personality"];
+/// The one whose LSDAs have cleanups and no handlers.
+const C_PERSONALITY: &str = "__gcc_personality_v0";
+
+/// Archives that come with the compiler and the C library; what they do is modelled, not found unknown.
+const RUNTIME_ARCHIVES: &[&str] = &[
+    "libc.a",
+    "libc_nonshared.a",
+    "libdl.a",
+    "libgcc.a",
+    "libgcc_eh.a",
+    "libm.a",
+    "libpthread.a",
+    "librt.a",
+];
+const UNWINDER_ARCHIVE: &str = "libgcc_eh.a";
+
+/// What a reference to this symbol means, if anything.
+pub(super) fn role(config: &Config, inputs: &Inputs, symbol: &GlobalSymbol<'_>) -> Option<UnwindRole> {
+    let name = std::str::from_utf8(symbol.name).ok()?;
+    let name = name.split('@').next().unwrap_or(name);
+    if let Some(what) = unknown(name) {
+        return Some(UnwindRole::Unknown(what));
+    }
+    if let Some((_, kinds)) = PRIMITIVES.iter().find(|(primitive, _)| *primitive == name) {
+        return Some(UnwindRole::Start(*kinds));
+    }
+    match symbol.prevailing {
+        // Its code is in the link.
+        Prevailing::Module { .. } => return None,
+        Prevailing::Undefined { weak: true } if config.static_link => return None,
+        Prevailing::Dso(dso) if CXX_LIBRARIES.contains(&inputs.dso_name(dso)) => {
+            let is_data = ["_ZTV", "_ZTI", "_ZTS", "_ZTT"].iter().any(|start| name.starts_with(start));
+            let is_quiet =
+                QUIET_CXX.contains(&name) || name.starts_with("_ZdlPv") || name.starts_with("_ZdaPv");
+            let is_type = name.starts_with("_ZTVN10__cxxabiv1");
+            return (!is_quiet && !is_type).then_some(if is_data {
+                UnwindRole::CxxData
+            } else {
+                UnwindRole::Cxx
+            });
+        }
+        _ => {}
+    }
+    start(name).map(UnwindRole::Start)
+}
+
+/// The kinds of unwinding that a function of this name may start.
+fn start(name: &str) -> Option<Kinds> {
+    let listed = PRIMITIVES.iter().chain(STARTS).find(|(start, _)| *start == name).map(|(_, kinds)| *kinds);
+    let throws = || {
+        let allocates = name.starts_with("_Znw") || name.starts_with("_Zna");
+        allocates
+            || name.starts_with("_ZSt") && (name.contains("__throw_") || name.contains("rethrow_exception"))
+    };
+    listed.or_else(|| throws().then_some(Kinds::THROW))
+}
+
+/// A function that starts an unwinding or makes it unknown, and that an option or a script may give another name.
+pub(super) fn renamed(config: &Config, inputs: &Inputs) -> Option<String> {
+    let of_line = config.defsym.iter().flat_map(|defsym| symbols_of(&defsym.expression));
+    let of_scripts = inputs.scripts.referenced_symbols.iter().map(String::as_str);
+    let is_told =
+        |name: &&str| start(name).is_some() || unknown(name).is_some() || INTERRUPTING.contains(name);
+    let name = of_line.chain(of_scripts).find(is_told)?;
+    Some(format!("{name} may have another name by --defsym or a script"))
+}
+
+/// Whether a function of this name starts an unwinding by what it is for.
+pub(super) fn is_start(name: &str) -> bool {
+    start(name).is_some()
+}
+
+/// What a function of this name brings that is not known, if it does.
+fn unknown(name: &str) -> Option<&'static str> {
+    let reads = matches!(
+        name,
+        "dl_iterate_phdr"
+            | "_dl_find_object"
+            | "_Unwind_Find_FDE"
+            | "__GNU_EH_FRAME_HDR"
+            | "__EH_FRAME_BEGIN__"
+    ) || ["__register_frame", "__deregister_frame", "__unw_add_dynamic", "__eh_frame"]
+        .iter()
+        .any(|start| name.starts_with(start));
+    let loads = matches!(name, "dlopen" | "dlmopen" | "dlsym" | "dlvsym" | "__libc_dlopen_mode");
+    reads.then_some(READER).or_else(|| loads.then_some(LOADER))
+}
+
+/// For which kinds an LSDA of these personality routines may have a handler. `has_lsda` is false where the function has none.
+pub(super) fn handled<'n>(personalities: impl Iterator<Item = &'n [u8]>, has_lsda: bool) -> Kinds {
+    let both = Kinds(Kinds::THROW.0 | Kinds::FORCED.0);
+    let mut kinds = Kinds::default();
+    for name in personalities {
+        let name = std::str::from_utf8(name).unwrap_or_default();
+        let name = name.strip_prefix("DW.ref.").unwrap_or(name);
+        kinds.0 |= match () {
+            () if !PERSONALITIES.contains(&name) => both.0,
+            () if !has_lsda => 0,
+            () if name == C_PERSONALITY => Kinds::FORCED.0,
+            () => both.0,
+        };
+    }
+    kinds
+}
+
+/// Whether a module comes with the compiler or the C library.
+pub(super) fn is_runtime(inputs: &Inputs, module: ModuleId) -> bool {
+    match archive_name(inputs, module) {
+        Some(archive) => RUNTIME_ARCHIVES.contains(&archive),
+        None => {
+            let path = &inputs.files[inputs.modules[module].file].path;
+            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("crt"))
+        }
+    }
+}
+
+/// Whether a module is of an unwinder, which begins with its own frames.
+pub(super) fn is_unwinder(inputs: &Inputs, module: ModuleId, summary: &ModuleSummary) -> bool {
+    let defines = |symbol: &summaries::Symbol| {
+        let name = summary.name(symbol.name);
+        matches!(symbol.definition, Definition::Atom(_))
+            && PRIMITIVES.iter().any(|(primitive, _)| primitive.as_bytes() == name)
+    };
+    archive_name(inputs, module) == Some(UNWINDER_ARCHIVE) || summary.symbols.iter().any(defines)
+}
+
+fn archive_name(inputs: &Inputs, module: ModuleId) -> Option<&str> {
+    let (archive, _) = inputs.modules[module].archive.as_ref()?;
+    inputs.files[*archive].path.file_name()?.to_str()
+}
+
+/// For which kinds a library may have a handler while it calls back. `overrides`: the program has a class that inherits from one of a C++ library.
+pub(super) fn handled_by_libraries(inputs: &Inputs, resolution: &Resolution<'_>, overrides: bool) -> Kinds {
+    let taken = || inputs.dsos.enumerated().filter(|(id, _)| resolution.dsos[*id].taken);
+    let cxx = taken().any(|(id, _)| CXX_LIBRARIES.contains(&inputs.dso_name(id)));
+    let forced = if taken().next().is_some() { Kinds::FORCED.0 } else { 0 };
+    Kinds(forced | if cxx && overrides { Kinds::THROW.0 } else { 0 })
+}
+
+/// A library of the process of which it is not known that it lets no unwinding begin, and why.
+pub(super) fn unknown_library(inputs: &Inputs, resolution: &Resolution<'_>) -> Option<String> {
+    let taken = inputs.dsos.enumerated().filter(|(id, _)| resolution.dsos[*id].taken);
+    let of_line = taken.map(|(id, dso)| (inputs.dso_name(id), Some(&dso.symbols)));
+    let needed = inputs.needed_dsos.iter().map(|dso| (dso.name.as_str(), dso.symbols.as_ref()));
+    of_line.chain(needed).find_map(|(name, symbols)| {
+        if is_known(name) {
+            return None;
+        }
+        let Some(symbols) = symbols else { return Some(format!("{name} is not found")) };
+        let import = symbols.iter().find_map(unwinding_import)?;
+        Some(format!("{name} imports {import}"))
+    })
+}
+
+/// Whether a reference to a symbol that no module defines leads to no code of the program.
+pub(super) fn calls_nothing(config: &Config, inputs: &Inputs, symbol: &GlobalSymbol<'_>) -> bool {
+    let name = std::str::from_utf8(symbol.name).unwrap_or_default();
+    match symbol.prevailing {
+        Prevailing::Dso(dso) => match inputs.dso_name(dso) {
+            "libc.so.6" => QUIET_C.binary_search(&name).is_ok(),
+            "libm.so.6" => true,
+            library => {
+                CXX_LIBRARIES.contains(&library) && (QUIET_CXX.contains(&name) || name.starts_with("_ZT"))
+            }
+        },
+        Prevailing::Undefined { weak } => weak && config.static_link,
+        Prevailing::Linker => name == "_GLOBAL_OFFSET_TABLE_",
+        Prevailing::Module { .. } => true,
+    }
+}
+
+/// Whether a function lets code run wherever other code is interrupted: handlers of signals, cancellation.
+pub(super) fn interrupts(name: &[u8]) -> bool {
+    std::str::from_utf8(name).is_ok_and(|name| INTERRUPTING.contains(&name))
+}
+
+/// Whether a library of the process does.
+pub(super) fn library_interrupts(inputs: &Inputs, resolution: &Resolution<'_>) -> bool {
+    let taken = inputs.dsos.enumerated().filter(|(id, _)| resolution.dsos[*id].taken);
+    let of_line = taken.filter(|(id, _)| !is_known(inputs.dso_name(*id))).map(|(_, dso)| &dso.symbols);
+    let mut symbols =
+        of_line.chain(inputs.needed_dsos.iter().filter_map(|dso| dso.symbols.as_ref())).flatten();
+    symbols.any(|symbol| !symbol.defined && interrupts(&symbol.name))
+}
+
+/// Whether the C++ library keeps what this function of it is given, and calls it where it has a handler.
+pub(super) fn takes_callback(name: &[u8]) -> bool {
+    let name = lossy(name);
+    CXX_CALLBACKS.iter().any(|part| name.contains(part))
+}
+
+/// The name of an import by which a library may start an unwinding, catch one, read the tables or load others.
+fn unwinding_import(symbol: &DsoSymbol) -> Option<&str> {
+    let name = std::str::from_utf8(&symbol.name).ok().filter(|_| !symbol.defined)?;
+    let tells = start(name).is_some() || unknown(name).is_some() || PERSONALITIES.contains(&name);
+    tells.then_some(name)
+}
+
+/// A script on the line that names the unwind tables, which then are where and what it says.
+pub(super) fn script_with_tables(inputs: &Inputs) -> Option<String> {
+    let names =
+        |file: &&crate::ids::FileId| inputs.files[**file].bytes.windows(8).any(|bytes| bytes == b"eh_frame");
+    let file = inputs.opened.iter().find(names)?;
+    Some(inputs.files[*file].path.display().to_string())
+}
