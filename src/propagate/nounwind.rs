@@ -382,6 +382,9 @@ fn findings_of_module(
             else {
                 continue;
             };
+            // Only the C library is known to go on where the frames end.
+            let looks = name == unwind_models::FORCED_UNWIND && !is_runtime;
+            let role = if looks { UnwindRole::Start(Kinds(Kinds::FORCED.0 | Kinds::TRACE.0)) } else { role };
             let is_call = r.kind == ReferenceKind::Call && is_code;
             found.references.push(Finding { atom: id, symbol: lossy(name), role, is_call });
         }

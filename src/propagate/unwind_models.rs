@@ -7,7 +7,7 @@ use summaries::{Definition, ModuleSummary};
 
 use crate::config::Config;
 use crate::error::lossy;
-use crate::ids::ModuleId;
+use crate::ids::{DsoId, ModuleId};
 use crate::inputs::runtime_libraries::{CXX_LIBRARIES, is_known};
 use crate::inputs::{DsoSymbol, Inputs};
 use crate::resolve::{GlobalSymbol, Prevailing, Resolution, symbols_of};
@@ -161,17 +161,12 @@ const PERSONALITIES: &[&str] = &["__gxx_personality_v0", "__gcc_personality_v0",
 /// The one whose LSDAs have cleanups and no handlers.
 const C_PERSONALITY: &str = "__gcc_personality_v0";
 
-/// Archives that come with the compiler and the C library; what they do is modelled, not found unknown.
-const RUNTIME_ARCHIVES: &[&str] = &[
-    "libc.a",
-    "libc_nonshared.a",
-    "libdl.a",
-    "libgcc.a",
-    "libgcc_eh.a",
-    "libm.a",
-    "libpthread.a",
-    "librt.a",
-];
+/// Archives and start files that use the unwind tables and load libraries for purposes that are known.
+const RUNTIME_ARCHIVES: &[&str] = &["libc.a", "libgcc.a", "libgcc_eh.a"];
+const START_FILES: &[&str] =
+    &["clang_rt.crtbegin-x86_64.o", "clang_rt.crtbegin.o", "crtbegin.o", "crtbeginS.o", "crtbeginT.o"];
+/// A walk in which a function of the caller looks at each frame.
+pub(super) const FORCED_UNWIND: &[u8] = b"_Unwind_ForcedUnwind";
 const UNWINDER_ARCHIVE: &str = "libgcc_eh.a";
 
 /// What a reference to this symbol means, if anything.
@@ -263,13 +258,13 @@ pub(super) fn handled<'n>(personalities: impl Iterator<Item = &'n [u8]>, has_lsd
     kinds
 }
 
-/// Whether a module comes with the compiler or the C library.
+/// Whether a module is of the C library or of gcc's unwinder, or a start file that registers unwind tables.
 pub(super) fn is_runtime(inputs: &Inputs, module: ModuleId) -> bool {
     match archive_name(inputs, module) {
         Some(archive) => RUNTIME_ARCHIVES.contains(&archive),
         None => {
             let path = &inputs.files[inputs.modules[module].file].path;
-            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("crt"))
+            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| START_FILES.contains(&name))
         }
     }
 }
@@ -299,8 +294,11 @@ pub(super) fn handled_by_libraries(inputs: &Inputs, resolution: &Resolution<'_>,
 
 /// A library of the process of which it is not known that it lets no unwinding begin, and why.
 pub(super) fn unknown_library(inputs: &Inputs, resolution: &Resolution<'_>) -> Option<String> {
-    let taken = inputs.dsos.enumerated().filter(|(id, _)| resolution.dsos[*id].taken);
-    let of_line = taken.map(|(id, dso)| (inputs.dso_name(id), Some(&dso.symbols)));
+    // One that nothing refers to may be needed by another one all the same.
+    let is_needed = |name: &str| inputs.dsos.iter().any(|dso| dso.needed.iter().any(|needed| needed == name));
+    let is_loaded = |id: DsoId| resolution.dsos[id].taken || is_needed(inputs.dso_name(id));
+    let of_line = inputs.dsos.enumerated().filter(|(id, _)| is_loaded(*id));
+    let of_line = of_line.map(|(id, dso)| (inputs.dso_name(id), Some(&dso.symbols)));
     let needed = inputs.needed_dsos.iter().map(|dso| (dso.name.as_str(), dso.symbols.as_ref()));
     of_line.chain(needed).find_map(|(name, symbols)| {
         if is_known(name) {

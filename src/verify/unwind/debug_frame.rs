@@ -107,6 +107,10 @@ fn added<'a>(object: &Object<'a>) -> Result<Vec<Described<'a>>> {
                 relocations.get(at).filter(|r| r.offset == place && r.kind == kind)
             };
             let (Some(cie), Some(begin)) = (field(4, 10), field(8, 1)) else { return Err(malformed(at)) };
+            // What is relocated is 0.
+            if record.get(4..16).is_none_or(|fields| fields.iter().any(|b| *b != 0)) {
+                return Err(malformed(at));
+            }
             let symbol = |index: usize| object.symbol(index).map(|s| (s.st_value, object.place(index, &s)));
             let is_here = matches!(symbol(cie.symbol), Some((0, SymbolSection::Section(s))) if s == index);
             let found_cie =
