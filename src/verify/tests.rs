@@ -102,7 +102,7 @@ fn every_changed_byte_of_what_the_program_sees_is_found() {
         // that nothing reads.
         let symtab = file.section_headers.iter().find(|s| s.sh_type == 2).unwrap().sh_offset as usize;
         missed.retain(|(at, _)| !(symtab..symtab + 24).contains(at));
-        assert!(total > 1000 && missed.is_empty(), "{compiler} {flags:?}: {total} {missed:?}");
+        assert!(total > 900 && missed.is_empty(), "{compiler} {flags:?}: {total} {missed:?}");
     }
 }
 
