@@ -54,6 +54,12 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or(u64::MAX)
 }
 
+/// The last line of a link from which unwind entries could be removed.
+fn of_unwind(report: &Value) -> String {
+    let bytes = number(&report["unwind"]["bytes"]);
+    format!("more: {bytes} bytes of unwind entries that nothing needs; link with --prune-unwind=unused\n")
+}
+
 #[test]
 fn three_lines_with_numbers_that_hold() {
     let mut session = prepare("lines");
@@ -71,8 +77,9 @@ fn three_lines_with_numbers_that_hold() {
     let expected = format!(
         "lto-prune: out: {} bytes loaded, as many as without pruning\n  \
          not pruned: nothing can be removed\n  \
-         more: {exports} bytes of code only because the output exports it; link without -rdynamic (--export-dynamic)\n",
-        separated(output)
+         {}",
+        separated(output),
+        of_unwind(&report)
     );
     session.check_eq(&said, &expected, "with -rdynamic");
 
@@ -83,10 +90,11 @@ fn three_lines_with_numbers_that_hold() {
     let expected = format!(
         "lto-prune: out: {} bytes loaded, about {} without pruning (-{:.1}%)\n  \
          kept: at most {taken} bytes of code only because its address is taken; {not_analysed}\n  \
-         more: no option removes more\n",
+         {}",
         separated(output),
         separated(plain),
-        removed as f64 * 100.0 / plain as f64
+        removed as f64 * 100.0 / plain as f64,
+        of_unwind(&report)
     );
     session.check_eq(&said, &expected, "pruned");
     // The estimate is near to a link without us.

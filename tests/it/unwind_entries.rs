@@ -349,8 +349,8 @@ fn what_is_not_known_keeps_every_entry() {
             let kept = program.link("plain", *linker, mode, "kept");
             let linked = program.link("plain", *linker, &format!("{mode} {UNUSED}"), "out");
             program.session.check_eq(&linked.ok(), &kept.ok(), &linked.stderr);
-            let note = format!("out: all unwind entries are kept: ");
-            program.session.check(linked.stderr.contains(&note), &format!("{what}: {}", linked.stderr));
+            let note = "out: all unwind entries are kept: ";
+            program.session.check(linked.stderr.contains(note), &format!("{what}: {}", linked.stderr));
             program.session.check(linked.stderr.contains(why), &format!("{what}: {}", linked.stderr));
             if kept.ok() {
                 let bytes = |out: &str| std::fs::read(dir.join(out)).unwrap();
@@ -400,6 +400,28 @@ fn dropping_what_is_needed_is_an_error() {
     program.session.check_eq(&linked.stderr, &String::new(), "nothing to say");
     let has = program_has(&mut program, "out", ".eh_frame");
     program.check(!has, "dropped");
+}
+
+#[test]
+fn statistics_and_reports_have_the_entries() {
+    let mut program = Program::new("statistics", "gcc", "-O2", &[("main.c", QUIET)]);
+    let linked = program.must_link("plain", Linker::Lld, "-Wl,--prune-stats", "out");
+    let more = linked.stderr.lines().find(|line| line.trim_start().starts_with("more: ")).unwrap_or_default();
+    let says = more.ends_with(" bytes of unwind entries that nothing needs; link with --prune-unwind=unused");
+    program.check(says, &linked.stderr);
+    let mut report = |mode: &str| {
+        program.must_link("plain", Linker::Lld, &format!("{mode} -Wl,--prune-report=report"), "out");
+        let text = std::fs::read(program.session.path("report")).unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        report["unwind"].clone()
+    };
+    assert_eq!(report(""), serde_json::Value::Null);
+    let unused = report(UNUSED);
+    assert_eq!(
+        (&unused["mode"], &unused["kept"], &unused["why"]),
+        (&"unused".into(), &0.into(), &serde_json::Value::Null)
+    );
+    assert!(unused["functions"].as_u64() > Some(3) && unused["bytes"].as_u64() > Some(80), "{unused}");
 }
 
 /// The contents of a section of an object.

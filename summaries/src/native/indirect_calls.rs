@@ -127,7 +127,7 @@ mod tests {
             align: 1,
             kind: AtomKind::Code,
             flags: 0,
-            name: crate::summary::NameRef { start: 0, len: 0 },
+            name: crate::ids::NameRef { start: 0, len: 0 },
             group: None,
             link_order: None,
         };

@@ -47,8 +47,11 @@ pub(crate) fn read(
     Ok(())
 }
 
+/// A relocation, with the index of the section that it applies to.
+type PlacedRela = (u32, Rela);
+
 /// The unwind sections, and their relocations by section and place.
-fn sections(tables: &Tables<'_>) -> Result<(Vec<u32>, Vec<(u32, Rela)>)> {
+fn sections(tables: &Tables<'_>) -> Result<(Vec<u32>, Vec<PlacedRela>)> {
     let unwind: Vec<u32> = (0u32..)
         .zip(&tables.sections)
         .filter(|(_, s)| s.ty != elf::SHT_RELA.0 && is_eh_frame(s.ty, tables.name(s.name)))
