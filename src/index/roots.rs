@@ -203,9 +203,10 @@ fn section_reason(
         _ => {}
     }
     let file = || sources.inputs.module_name(module).into_bytes();
+    // A pattern with a colon is of an archive and its member, which a name of ours has in another form.
     let kept = |(files, sections): &(String, Vec<String>)| {
         sections.iter().any(|s| Glob::new(s).matches(name))
-            && (files == "*" || Glob::new(files).matches(&file()))
+            && (files == "*" || files.contains(':') || Glob::new(files).matches(&file()))
     };
     if sources.inputs.scripts.keep.iter().any(kept) {
         return Some(RootReason::Keep);

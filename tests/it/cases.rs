@@ -270,6 +270,7 @@ cases! {
     relocation_for_outputs
     retain
     script_keep
+    script_keep_member
     section_end_led_to
     section_falls_into_group
     section_falls_through
