@@ -267,6 +267,12 @@ pub enum InputArg {
     },
     GroupStart,
     GroupEnd,
+    /// `-T SCRIPT`, which may name inputs.
+    Script {
+        path: PathBuf,
+        state: InputState,
+        lib: bool,
+    },
 }
 
 /// A word (or option with its value) of the linker's line.
@@ -274,6 +280,8 @@ pub enum InputArg {
 pub enum LineArg {
     /// It is an index into [`Config::inputs`].
     Input(usize),
+    /// `-T SCRIPT`: its index into [`Config::inputs`], and its words.
+    Script(usize, Vec<OsString>),
     /// Changes how later inputs are read (`--as-needed`, `-Bstatic`, `--push-state`, `--start-lib`...): already
     /// folded into [`InputState`], and so left out of a rewritten line.
     State(Vec<OsString>),
@@ -316,7 +324,7 @@ pub struct Config {
     pub nostdlib: bool,
     pub rpath: Vec<PathBuf>,
     pub rpath_link: Vec<PathBuf>,
-    /// The linker scripts that `-T` names, in order.
+    /// The linker scripts that `-T` names, in order; without one, that of `-dT`.
     pub scripts: Vec<PathBuf>,
     pub version_scripts: Vec<PathBuf>,
     pub dynamic_lists: Vec<PathBuf>,

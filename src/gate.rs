@@ -85,7 +85,7 @@ pub fn of_options(link: LinkInputs<'_>) -> Vec<PlacedLimit> {
     }
     config.malformed.iter().for_each(|detail| add(Limit::LinkError, detail.clone()));
     config.explaining.iter().for_each(|option| add(Limit::LinkerMessage, option.clone()));
-    if inputs.scripts.has_sections && !config.gc_sections {
+    if inputs.scripts.replaces_default && !config.gc_sections {
         add(Limit::ScriptWithoutGc, "a -T script with SECTIONS".to_owned());
     }
     limits

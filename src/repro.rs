@@ -96,11 +96,11 @@ fn line(config: &Config, seen: &[PathBuf]) -> Vec<OsString> {
                 }
                 Some(InputArg::GroupStart) => out.push("--start-group".into()),
                 Some(InputArg::GroupEnd) => out.push("--end-group".into()),
-                None => {}
+                Some(InputArg::Script { .. }) | None => {}
             },
             LineArg::Output(_) => out.extend(["-o".into(), "a.out".into()]),
             LineArg::State(words) => out.extend(words.iter().cloned()),
-            LineArg::Defsym(words) | LineArg::Other(words) => {
+            LineArg::Script(_, words) | LineArg::Defsym(words) | LineArg::Other(words) => {
                 for (i, word) in words.iter().enumerate() {
                     let after_l = i == 1 && words[0].as_bytes() == b"-L";
                     out.push(rewritten(word, after_l, &held));

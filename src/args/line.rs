@@ -361,7 +361,12 @@ impl LineParser {
             "rpath-link" => self.config.rpath_link.push(opt.path()),
 
             // Scripts.
-            "T" | "script" => self.config.scripts.push(opt.path()),
+            "T" | "script" => {
+                let (state, lib) = self.input_state();
+                self.config.line.push(LineArg::Script(self.config.inputs.len(), opt.words.clone()));
+                self.config.inputs.push(InputArg::Script { path: opt.path(), state, lib });
+                return self.config.scripts.push(opt.path());
+            }
             "dT" | "default-script" => self.modes.default_script = Some(opt.path()),
             "version-script" => self.config.version_scripts.push(opt.path()),
             "dynamic-list" => self.config.dynamic_lists.push(opt.path()),

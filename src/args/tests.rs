@@ -38,6 +38,7 @@ fn inputs(config: &Config) -> Vec<String> {
         InputArg::Library { name, state: s, lib } => format!("-l{}{}", name.to_string_lossy(), state(s, lib)),
         InputArg::GroupStart => "(".to_owned(),
         InputArg::GroupEnd => ")".to_owned(),
+        InputArg::Script { path, state: s, lib } => format!("-T {}{}", path.display(), state(s, lib)),
     });
     shown.collect()
 }
@@ -133,6 +134,7 @@ fn values_in_every_spelling() {
     }
     for text in ["-T s", "-Ts", "--script=s", "-script s"] {
         assert_eq!(lld(text).scripts, [Path::new("s")], "{text}");
+        assert_eq!(inputs(&lld(text)), ["-T s"], "{text}");
     }
     for text in ["-Map m", "-Map=m", "--Map m", "--Map=m"] {
         assert_eq!(lld(text).map.as_deref(), Some(Path::new("m")), "{text}");

@@ -12,7 +12,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use super::tree::{EmissionInputs, FileContent, OutputFiles};
-use crate::config::{Config, LineArg};
+use crate::config::LineArg;
 use crate::ids::{DsoId, FileId, ModuleId};
 use crate::inputs::{Inputs, SequenceItem};
 
@@ -21,7 +21,7 @@ pub(super) fn input_block(sources: EmissionInputs<'_>, files: &mut OutputFiles<'
     let EmissionInputs { inputs, resolution, plan, .. } = sources;
     let mut words: Vec<OsString> = Vec::new();
     let loaded = &resolution.loaded;
-    let defined = defined_among_inputs(sources.config);
+    let defined = defined_among_inputs(sources);
     let mut libraries = Libraries { sources, seen: Vec::new(), next: 0, defined: defined.as_slice() };
     let mut i = 0;
     while i < loaded.len() {
@@ -82,18 +82,27 @@ fn unloaded(sources: EmissionInputs<'_>, files: &mut OutputFiles<'_>, words: &mu
     }
 }
 
+/// Whether the words of the inputs stand in the place of this one, if they stand nowhere yet.
+pub(super) fn begins_inputs(sources: EmissionInputs<'_>, arg: &LineArg) -> bool {
+    match arg {
+        LineArg::Input(_) | LineArg::State(_) => true,
+        LineArg::Script(input, _) => sources.inputs.without_inputs.contains_key(input),
+        _ => false,
+    }
+}
+
 /// Each `--defsym` that stands behind an input, with the number of inputs before it.
-fn defined_among_inputs(config: &Config) -> Vec<(usize, &[OsString])> {
+fn defined_among_inputs<'s>(sources: EmissionInputs<'s>) -> Vec<(usize, &'s [OsString])> {
     let mut before = 0;
     let mut begun = false;
     let mut defined = Vec::new();
-    for arg in &config.line {
+    for arg in &sources.config.line {
         match arg {
-            LineArg::Input(_) => before += 1,
+            LineArg::Input(_) | LineArg::Script(..) => before += 1,
             LineArg::Defsym(words) if begun => defined.push((before, words.as_slice())),
             _ => {}
         }
-        begun |= matches!(arg, LineArg::Input(_) | LineArg::State(_));
+        begun |= begins_inputs(sources, arg);
     }
     defined
 }

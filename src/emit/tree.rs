@@ -16,7 +16,7 @@ use summaries::{ModuleKind, ModuleSummary};
 
 use super::ahead::EmittedAhead;
 use super::copy_names::CopyNames;
-use super::link_line::{input_block, member_of};
+use super::link_line::{begins_inputs, input_block, member_of};
 use super::{ExplicitDebug, archive, bitcode, cached, object};
 use crate::config::{Config, Dialect, LineArg};
 use crate::error::{Error, Result, Stage, all_or_first_error};
@@ -115,14 +115,23 @@ pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<EmittedLink> {
         outputs: Vec::new(),
     };
     files.names.prefix = format!("{}/", dir.display());
-    let block = input_block(sources, &mut files);
+    let mut block = Some(input_block(sources, &mut files));
+    let mut scripts = scripts(sources, &mut files);
     let objects = files.write(sources)?;
     let mut line = Vec::new();
-    let mut block = Some(block);
     for arg in &sources.config.line {
+        if begins_inputs(sources, arg) {
+            // lld searches the folders of a script only after it has read the script.
+            let first = if sources.config.linker.dialect == Dialect::Lld { scripts.len() } else { 0 };
+            line.extend(scripts.drain(..first).flat_map(|(_, words)| words).map(LineWord::Word));
+            line.extend(block.take().into_iter().flatten().map(LineWord::Word));
+        }
         match arg {
-            LineArg::Input(_) | LineArg::State(_) => {
-                line.extend(block.take().into_iter().flatten().map(LineWord::Word));
+            LineArg::Input(_) | LineArg::State(_) => {}
+            LineArg::Script(input, _) => {
+                if scripts.first().is_some_and(|(next, _)| next == input) {
+                    line.extend(scripts.remove(0).1.into_iter().map(LineWord::Word));
+                }
             }
             LineArg::Output(words) => line.push(LineWord::Output(words.clone())),
             // Among the inputs it is part of the block.
@@ -134,6 +143,23 @@ pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<EmittedLink> {
     }
     let written = files.outputs.into_iter().map(|(path, _)| path).collect();
     Ok(EmittedLink { line, names: files.names, files: written, objects })
+}
+
+/// The words of each `-T` with its index among the inputs. A script that names inputs is replaced by a copy that names none.
+fn scripts(sources: EmissionInputs<'_>, files: &mut OutputFiles<'_>) -> Vec<(usize, Vec<OsString>)> {
+    let EmissionInputs { config, inputs, .. } = sources;
+    let mut words_of = |arg: &LineArg| {
+        let LineArg::Script(input, words) = arg else { return None };
+        let words = match inputs.without_inputs.get(input) {
+            Some((file, text)) => {
+                let path = inputs.files[*file].path.to_string_lossy();
+                vec!["-T".into(), files.add(&path, FileContent::Script(text.clone()))]
+            }
+            None => words.clone(),
+        };
+        Some((*input, words))
+    };
+    config.line.iter().filter_map(&mut words_of).collect()
 }
 
 /// All modules before emission, in load order: taken from the cache, or with explicit debug information where code is divided and there is some. The
@@ -215,6 +241,8 @@ pub(super) enum FileContent {
     Object(usize),
     /// An archive of the modules at these load positions.
     Archive(std::ops::Range<usize>),
+    /// The text of a linker script.
+    Script(Vec<u8>),
     /// An archive of members that the plain link has not loaded so far.
     Unloaded(Vec<ModuleId>),
 }
@@ -275,6 +303,7 @@ impl OutputFiles<'_> {
                     };
                     Ok(offsets.into_iter().enumerate().filter_map(place).collect())
                 }
+                FileContent::Script(text) => std::fs::write(path, text).map(|()| Vec::new()).map_err(failed),
                 FileContent::Unloaded(modules) => {
                     let member = |m: &ModuleId| {
                         let (_, name) = member_of(sources.inputs, *m)?;

@@ -208,10 +208,13 @@ fn section_reason(
         sections.iter().any(|s| Glob::new(s).matches(name))
             && (files == "*" || files.contains(':') || Glob::new(files).matches(&file()))
     };
-    if sources.inputs.scripts.keep.iter().any(kept) {
+    let config = sources.config;
+    let scripts = &sources.inputs.scripts;
+    // Without --gc-sections a program may find all sections between two symbols of a script with INSERT.
+    let all_stay = !config.gc_sections && !scripts.replaces_default && scripts.placed.iter().any(kept);
+    if all_stay || scripts.keep.iter().any(kept) {
         return Some(RootReason::Keep);
     }
-    let config = sources.config;
     if !config.gc_sections && !atom.has(atom_flags::STANDARD_FAMILY) {
         return Some(RootReason::CustomSection);
     }

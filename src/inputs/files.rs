@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use object::elf;
+use rustc_hash::FxHashMap;
 use summaries::LimitRecord;
 
 use super::interface::Interface;
@@ -172,6 +173,9 @@ pub struct Inputs {
     pub origins: Vec<Option<usize>>,
     /// What implicit and `-T` scripts, version scripts and dynamic lists say about roots.
     pub scripts: ScriptFacts,
+    /// The text of each `-T` script that names inputs, without them, by its index into
+    /// [`Config::inputs`](crate::config::Config::inputs).
+    pub without_inputs: FxHashMap<usize, (FileId, Vec<u8>)>,
     /// Files that were opened to find the inputs (scripts), for the dependency file.
     pub opened: Vec<FileId>,
     /// Why nothing of this link may be pruned, if so.

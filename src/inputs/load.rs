@@ -19,6 +19,7 @@ use super::archive::{self, Archive};
 use super::dso::{self, DsoFacts};
 use super::files::{Dso, FileKind, InputFile, Inputs, Module, SequenceItem};
 use super::recognise::recognise;
+use super::scripts::ScriptInputs;
 use super::scripts::implicit::{self, ScriptCommand};
 use super::search::{FoundFile, LibrarySearch, open};
 use super::{implicit_dsos, scripts};
@@ -44,12 +45,19 @@ pub fn load(config: &Config) -> Result<Inputs> {
         missing: None,
         script_inputs: 0,
         inputs: Inputs::default(),
+        scripts: FxHashMap::default(),
     };
+    if config.linker.dialect == Dialect::Bfd {
+        loader.scripts_of_gnu_ld();
+    }
     for (origin, input) in config.inputs.iter().enumerate() {
         loader.input(origin, input);
     }
     for option in &config.unmodelled {
         loader.inputs.refuse(None, Limit::UnmodelledOption, option.clone());
+    }
+    if !config.inputs.iter().any(|input| matches!(input, InputArg::Script { .. })) {
+        loader.default_scripts();
     }
     scripts::read_all(config, &loader.search, &mut loader.inputs);
     let Loader { search, drafts, mut inputs, missing, .. } = loader;
@@ -93,6 +101,8 @@ struct Loader<'a> {
     missing: Option<String>,
     script_inputs: usize,
     inputs: Inputs,
+    /// The `-T` scripts that GNU ld reads before it opens any input, by index into [`Config::inputs`].
+    scripts: FxHashMap<usize, (FileId, ScriptInputs)>,
 }
 
 fn open_in_parallel(config: &Config) -> FxHashMap<PathBuf, io::Result<InputFile>> {
@@ -127,13 +137,77 @@ impl Loader<'_> {
             }
             InputArg::GroupStart => self.drafts.push(InputDraft { origin, item: DraftItem::GroupStart }),
             InputArg::GroupEnd => self.drafts.push(InputDraft { origin, item: DraftItem::GroupEnd }),
+            InputArg::Script { path, state, lib } => {
+                let read = match self.config.linker.dialect {
+                    Dialect::Bfd => self.scripts.remove(&origin),
+                    _ => scripts::read_sections(path, &self.search, &mut self.inputs),
+                };
+                if let Some((file, named)) = read {
+                    self.sections(file, named, LinePlace { origin, state: *state, lib: *lib, depth: 0 });
+                }
+            }
         }
+    }
+
+    fn scripts_of_gnu_ld(&mut self) {
+        for (origin, input) in self.config.inputs.iter().enumerate() {
+            let InputArg::Script { path, .. } = input else { continue };
+            if let Some((file, named)) = scripts::read_sections(path, &self.search, &mut self.inputs) {
+                self.search.add_script(&named);
+                self.inputs.scripts.without_default |= !named.augments;
+                self.scripts.insert(origin, (file, named));
+            }
+        }
+    }
+
+    /// The script of `-dT`, which the linker reads behind the line.
+    fn default_scripts(&mut self) {
+        for path in &self.config.scripts {
+            let Some((file, named)) = scripts::read_sections(path, &self.search, &mut self.inputs) else {
+                continue;
+            };
+            self.inputs.scripts.without_default |= self.config.linker.dialect == Dialect::Bfd;
+            if !named.commands.is_empty() {
+                self.inputs.refuse(Some(file), Limit::UnmodelledScript, "inputs in a script of -dT");
+            }
+        }
+    }
+
+    /// The inputs that a `-T` script names, in its place.
+    fn sections(&mut self, file: FileId, named: ScriptInputs, at: LinePlace) {
+        let ScriptInputs { mut commands, without_inputs, .. } = named;
+        match self.config.linker.dialect {
+            // The search has its folders already.
+            Dialect::Bfd => commands.retain(|c| !matches!(c, ScriptCommand::SearchDir(_))),
+            Dialect::Lld if self.config.nostdlib => {
+                commands.retain(|c| !matches!(c, ScriptCommand::SearchDir(_)));
+            }
+            Dialect::Lld | Dialect::Mold => {}
+            Dialect::Gold | Dialect::Wild if commands.is_empty() => {}
+            Dialect::Gold | Dialect::Wild => {
+                return self.inputs.refuse(
+                    Some(file),
+                    Limit::UnmodelledScript,
+                    "inputs in a script of -T, which the linker does not read as others do",
+                );
+            }
+        }
+        if let Some(text) = without_inputs {
+            self.inputs.without_inputs.insert(at.origin, (file, text));
+        }
+        let Some(path) = self.inputs.files.get(file).map(|f| f.path.clone()) else { return };
+        self.commands(file, &path, commands, at);
     }
 
     fn library(&mut self, name: &OsStr, at: LinePlace, script: Option<&Path>) {
         match self.search.library(name, at.state.static_only, script) {
-            Some(path) => self.file(&path, format!("-l{}", name.to_string_lossy()), at),
-            None => {
+            FoundFile::At(path) => self.file(&path, format!("-l{}", name.to_string_lossy()), at),
+            FoundFile::Ambiguous => {
+                let detail =
+                    format!("-l{} is in a folder of -L and in one of SEARCH_DIR", name.to_string_lossy());
+                self.inputs.refuse(None, Limit::UnmodelledScript, detail);
+            }
+            FoundFile::Nowhere => {
                 let detail = format!("cannot find -l{}", name.to_string_lossy());
                 self.missing.get_or_insert_with(|| detail.clone());
                 self.inputs.refuse(None, Limit::UnreadableInput, detail);
@@ -190,6 +264,11 @@ impl Loader<'_> {
             Ok(commands) => commands,
             Err(construct) => return self.inputs.refuse(Some(file), Limit::UnmodelledScript, construct),
         };
+        self.commands(file, path, commands, at);
+    }
+
+    /// The inputs that the script at `path` names, in its place.
+    fn commands(&mut self, file: FileId, path: &Path, commands: Vec<ScriptCommand>, at: LinePlace) {
         self.script_inputs = self.script_inputs.saturating_add(commands.len());
         if at.depth >= MAX_SCRIPT_DEPTH || self.script_inputs > MAX_SCRIPT_INPUTS {
             return self.inputs.refuse(Some(file), Limit::UnmodelledScript, "too many nested scripts");
@@ -202,6 +281,16 @@ impl Loader<'_> {
                 ScriptCommand::GroupEnd => {
                     self.drafts.push(InputDraft { origin: at.origin, item: DraftItem::GroupEnd })
                 }
+                // GNU ld takes it for a part of the name that it touches, lld and mold for a name.
+                ScriptCommand::Comma => match self.config.linker.dialect {
+                    Dialect::Bfd => {
+                        self.inputs.refuse(Some(file), Limit::UnmodelledScript, "a comma between two names");
+                    }
+                    Dialect::Lld | Dialect::Mold => {
+                        self.inputs.refuse(Some(file), Limit::LinkError, "a comma between two names");
+                    }
+                    Dialect::Gold | Dialect::Wild => {}
+                },
                 ScriptCommand::SearchDir(directory) => self.search.add(Path::new(&directory)),
                 ScriptCommand::Input { name, as_needed } => {
                     let state = InputState { as_needed: at.state.as_needed || as_needed, ..at.state };
@@ -221,7 +310,7 @@ impl Loader<'_> {
                         }
                         FoundFile::Ambiguous => {
                             let detail =
-                                format!("{name} is both beside the script and in the working directory");
+                                format!("{name} is in several folders, and linkers differ in their order");
                             self.inputs.refuse(Some(file), Limit::UnmodelledScript, detail);
                         }
                     }

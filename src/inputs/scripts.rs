@@ -13,6 +13,7 @@ mod sections;
 mod version;
 
 pub use facts::{Pattern, ProvideAssignment, ScriptFacts};
+pub(super) use sections::ScriptInputs;
 
 use std::path::Path;
 
@@ -23,14 +24,29 @@ use super::search::{FoundFile, LibrarySearch};
 use crate::config::Config;
 use crate::ids::FileId;
 
-/// Read every script that the options name.
+/// Read a `-T` script: its own id, and the inputs that it names. A script that can't be read or is not modelled is a limit.
+pub(super) fn read_sections(
+    path: &Path,
+    search: &LibrarySearch<'_>,
+    inputs: &mut Inputs,
+) -> Option<(FileId, ScriptInputs)> {
+    let file = open(path, search, inputs)?;
+    match sections::parse(&inputs.files.get(file)?.bytes, &mut inputs.scripts) {
+        Ok(named) => Some((file, named)),
+        Err(construct) => {
+            inputs.refuse(Some(file), Limit::UnmodelledScript, construct);
+            None
+        }
+    }
+}
+
+/// Read every script that the options name, but for those of `-T`.
 pub(super) fn read_all(config: &Config, search: &LibrarySearch<'_>, inputs: &mut Inputs) {
     type Parse = fn(&[u8], &mut ScriptFacts) -> Result<(), String>;
     let lists = config.dynamic_lists.iter().chain(&config.export_dynamic_lists);
-    let all = config.scripts.iter().map(|p| (p, sections::parse as Parse));
-    let all = all.chain(config.version_scripts.iter().map(|p| (p, version::parse_script as Parse)));
+    let all = config.version_scripts.iter().map(|p| (p, version::parse_script as Parse));
     let all = all.chain(lists.map(|p| (p, version::parse_list as Parse)));
-    let mut facts = ScriptFacts::default();
+    let mut facts = std::mem::take(&mut inputs.scripts);
     for (path, parse) in all {
         let Some(file) = open(path, search, inputs) else { continue };
         let result = inputs.files.get(file).map(|f| parse(&f.bytes, &mut facts));

@@ -16,6 +16,8 @@ use super::files::{FileKind, InputFile};
 use super::interface::{self, Interface};
 use super::mapped::MappedFile;
 use super::recognise::{is_foreign_elf, recognise};
+use super::scripts::ScriptInputs;
+use super::scripts::implicit::ScriptCommand;
 use crate::config::{Config, Dialect};
 use crate::made_ahead;
 
@@ -24,6 +26,10 @@ use crate::made_ahead;
 pub(super) struct LibrarySearch<'a> {
     config: &'a Config,
     directories: Vec<PathBuf>,
+    /// Of `SEARCH_DIR` in the `-T` scripts of GNU ld, which reads them before any input.
+    of_scripts: Vec<PathBuf>,
+    /// GNU ld reads its default script, which names folders to search.
+    has_default_script: bool,
     defaults: OnceCell<Vec<PathBuf>>,
 }
 
@@ -32,13 +38,19 @@ pub(super) struct LibrarySearch<'a> {
 pub(super) enum FoundFile {
     At(PathBuf),
     Nowhere,
-    /// Linkers differ in where they look first, and there is a file in both places.
+    /// Linkers differ in where they look first, and there are different files in both places.
     Ambiguous,
 }
 
 impl<'a> LibrarySearch<'a> {
     pub(super) fn new(config: &'a Config) -> Self {
-        let mut search = LibrarySearch { config, directories: Vec::new(), defaults: OnceCell::new() };
+        let mut search = LibrarySearch {
+            config,
+            directories: Vec::new(),
+            of_scripts: Vec::new(),
+            has_default_script: true,
+            defaults: OnceCell::new(),
+        };
         for directory in &config.library_paths {
             search.add(directory);
         }
@@ -48,6 +60,16 @@ impl<'a> LibrarySearch<'a> {
     /// Append a directory, as `-L` or `SEARCH_DIR` do.
     pub(super) fn add(&mut self, directory: &Path) {
         self.directories.push(self.in_sysroot(directory));
+    }
+
+    /// Take the folders of a `-T` script of GNU ld, which replaces the default script unless it augments it.
+    pub(super) fn add_script(&mut self, script: &ScriptInputs) {
+        self.has_default_script &= script.augments;
+        for command in script.commands.iter().filter(|_| !self.config.nostdlib) {
+            if let ScriptCommand::SearchDir(directory) = command {
+                self.of_scripts.push(self.in_sysroot(Path::new(directory)));
+            }
+        }
     }
 
     /// Replace a leading `=` or `$SYSROOT` by the sysroot.
@@ -64,7 +86,8 @@ impl<'a> LibrarySearch<'a> {
     /// The directories that GNU ld searches by itself, from its own default script.
     fn defaults(&self) -> &[PathBuf] {
         self.defaults.get_or_init(|| {
-            if self.config.linker.dialect != Dialect::Bfd || self.config.nostdlib {
+            let is_bfd = self.config.linker.dialect == Dialect::Bfd;
+            if !is_bfd || self.config.nostdlib || !self.has_default_script {
                 return Vec::new();
             }
             let output = Command::new(&self.config.linker.path).arg("--verbose").output();
@@ -75,7 +98,7 @@ impl<'a> LibrarySearch<'a> {
     }
 
     /// The file that `-l NAME` means, on the line or in a script; `:NAME` is a file name as it is.
-    pub(super) fn library(&self, name: &OsStr, static_only: bool, script: Option<&Path>) -> Option<PathBuf> {
+    pub(super) fn library(&self, name: &OsStr, static_only: bool, script: Option<&Path>) -> FoundFile {
         let names: Vec<Vec<u8>> = match name.as_bytes().strip_prefix(b":") {
             Some(file) => vec![file.to_vec()],
             None => {
@@ -87,18 +110,30 @@ impl<'a> LibrarySearch<'a> {
             // A shared library anywhere before an archive; for a script, the folder of the script first.
             let beside = script.and_then(real_folder);
             let directories = beside.iter().chain(&self.directories);
-            return names.iter().find_map(|n| {
+            let found = names.iter().find_map(|n| {
                 directories.clone().map(|d| d.join(OsStr::from_bytes(n))).find(|p| self.is_there(p))
             });
+            return found.map_or(FoundFile::Nowhere, FoundFile::At);
         }
         if self.config.linker.dialect == Dialect::Gold && name.as_bytes().contains(&b'/') {
             // gold looks a name up in lists of what each directory holds.
-            return None;
+            return FoundFile::Nowhere;
         }
-        let candidates =
-            |d: &Path| names.iter().map(|n| d.join(OsStr::from_bytes(n))).find(|p| self.acceptable(p));
-        let found = self.directories.iter().find_map(|d| candidates(d));
-        found.or_else(|| self.defaults().iter().find_map(|d| candidates(d)))
+        self.first(|d| names.iter().map(|n| d.join(OsStr::from_bytes(n))).find(|p| self.acceptable(p)))
+    }
+
+    /// The file in the first folder that has one. Versions of GNU ld differ in whether `-L` comes before `SEARCH_DIR` of a `-T` script.
+    fn first(&self, candidate: impl Fn(&Path) -> Option<PathBuf>) -> FoundFile {
+        let of_line = self.directories.iter().find_map(|d| candidate(d));
+        let of_script = self.of_scripts.iter().find_map(|d| candidate(d));
+        match (of_line, of_script) {
+            (Some(line), Some(script)) if !same_file(&line, &script) => FoundFile::Ambiguous,
+            (Some(found), _) | (None, Some(found)) => FoundFile::At(found),
+            (None, None) => {
+                let by_default = self.defaults().iter().find_map(|d| candidate(d));
+                by_default.map_or(FoundFile::Nowhere, FoundFile::At)
+            }
+        }
     }
 
     pub(super) fn open(&self, path: &Path) -> io::Result<InputFile> {
@@ -168,14 +203,12 @@ impl<'a> LibrarySearch<'a> {
 
     /// `name` in a directory of the search path.
     pub(super) fn on_search_path(&self, name: &Path) -> FoundFile {
-        let directories = self.directories.iter().chain(self.defaults());
-        let found = directories.map(|d| d.join(name)).find(|p| self.is_there(p));
-        found.map_or(FoundFile::Nowhere, FoundFile::At)
+        self.first(|d| Some(d.join(name)).filter(|p| self.is_there(p)))
     }
 
     /// Every directory in which GNU ld looks for libraries that shared libraries need, after the rpaths.
     pub(super) fn all_directories(&self) -> impl Iterator<Item = &Path> {
-        self.directories.iter().chain(self.defaults()).map(PathBuf::as_path)
+        self.directories.iter().chain(&self.of_scripts).chain(self.defaults()).map(PathBuf::as_path)
     }
 }
 

@@ -54,6 +54,8 @@ pub(crate) fn start_stop_section(name: &[u8]) -> Option<&[u8]> {
 pub(crate) fn entry_symbol(config: &Config, scripts: &ScriptFacts) -> Option<String> {
     let default = || match config.output_kind {
         OutputKind::Shared | OutputKind::Relocatable => None,
+        // The default script of GNU ld has ENTRY(_start).
+        _ if scripts.without_default => Some("start".to_owned()),
         OutputKind::Executable | OutputKind::Pie | OutputKind::StaticPie => Some("_start".to_owned()),
     };
     config.entry.clone().or_else(|| scripts.entry.clone()).or_else(default)

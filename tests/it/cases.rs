@@ -269,6 +269,9 @@ cases! {
     relocatable
     relocation_for_outputs
     retain
+    script_entry
+    script_inputs
+    script_inserted
     script_keep
     script_keep_member
     section_end_led_to

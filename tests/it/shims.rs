@@ -5,7 +5,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use object::{Object as _, ObjectSection as _};
+
 use crate::elf::Facts;
+use crate::matrix::{limit_names, report};
 use crate::run::{Job, Session};
 use crate::tools;
 
@@ -243,11 +246,34 @@ fn free_pascal() {
     let mut session = prepare("fpc");
     let dir = session.dir().to_owned();
     session.write("hello.pas", "program hello;\nbegin\n  writeln('hello');\nend.\n");
-    let job = Job::new(&dir, "fpc").words("-FDshims hello.pas");
-    session.must(&job.env("LTO_PRUNE_FLAGS", "--prune-report=report.json"));
-    session.check(session.path("report.json").exists(), "lto-prune did not link it");
-    let outcome = session.must(&Job::new(&dir, session.path("hello")));
-    session.check_eq(&outcome.stdout.as_str(), &"hello\n", "output");
+    let library = "library units;\nfunction add(x: longint): longint; cdecl;\nbegin\n  add := x + 1;\nend;\n\
+        exports add;\nbegin\nend.\n";
+    session.write("units.pas", library);
+    for (source, output) in [("hello.pas", "hello"), ("units.pas", "libunits.so")] {
+        let plain = format!("plain_{output}");
+        session.must(&Job::new(&dir, "fpc").words("-Cg").arg(source).arg(format!("-o{plain}")));
+        let job = Job::new(&dir, "fpc").words("-Cg -FDshims").arg(source).arg(format!("-o{output}"));
+        let outcome = session.must(&job.env("LTO_PRUNE_FLAGS", "--prune-strict --prune-report=report.json"));
+        session.check(!outcome.stderr.contains("lto-prune"), &outcome.stderr);
+        session.check(limit_names(&report(&session, &dir.join("report.json"))).is_empty(), "limits");
+        let (plain, pruned) = (session.path(&plain), session.path(output));
+        let sizes = (text_size(&pruned), text_size(&plain));
+        session.check(sizes.0 < sizes.1 / 2, &format!("{output}: {sizes:?} bytes of .text"));
+        let facts = [&plain, &pruned].map(|file| Facts::read(file).unwrap());
+        session.check_eq(&facts[1].exports, &facts[0].exports, "exports");
+        session.check_eq(&facts[1].needed, &facts[0].needed, "DT_NEEDED");
+    }
+    for program in ["plain_hello", "hello"] {
+        let outcome = session.must(&Job::new(&dir, session.path(program)));
+        session.check_eq(&outcome.stdout.as_str(), &"hello\n", "output");
+    }
+}
+
+/// Bytes of `.text` in a file.
+fn text_size(file: &Path) -> u64 {
+    let bytes = std::fs::read(file).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    file.section_by_name(".text").unwrap().size()
 }
 
 #[test]

@@ -235,3 +235,41 @@ fn the_trace_of_each_linker() {
         }
     }
 }
+
+#[test]
+fn inputs_of_a_script_stand_in_its_place() {
+    let dir = folder();
+    let script = |name: &str, text: &str| {
+        std::fs::write(dir.path().join(name), text.replace('@', dir.path().to_str().unwrap())).unwrap();
+    };
+    script("t.ld", "SEARCH_DIR(@) INPUT(@/a.o) GROUP(-lx AS_NEEDED(-lneedy))");
+    let line = "--start-group DIR/m.o --end-group -Bstatic -T DIR/t.ld -Bdynamic DIR/b.o";
+    for linker in ["ld.lld-19", "ld.bfd"] {
+        let inputs = load_line(dir.path(), linker, &line.replace("-Bstatic", ""));
+        let implicit = if linker == "ld.bfd" { " libx.so.1:implicit" } else { "" };
+        let want = format!("( m.o ) a.o ( libx.so.1 libneedy.so.1:needed ) b.o{implicit}");
+        assert_eq!(shown(&inputs).replace(" libx.so.1:implicit", ""), want.replace(implicit, ""), "{linker}");
+        assert!(inputs.limits.is_empty(), "{linker}: {:?}", inputs.limits);
+        // The state of the line holds for the inputs of the script.
+        let inputs = load_line(dir.path(), linker, line);
+        assert_eq!(shown(&inputs), as_read(linker, "( m.o ) a.o ( libx.a[2/2] ) b.o"), "{linker}");
+    }
+    script("comma.ld", "INPUT(@/a.o, @/b.o)");
+    for linker in ["ld.lld-19", "ld.bfd", "ld.mold"] {
+        let inputs = load_line(dir.path(), linker, "-T DIR/comma.ld");
+        assert_eq!(inputs.limits.len(), 1, "{linker}");
+    }
+    // gold ends with an internal error.
+    let inputs = load_line(dir.path(), "ld.gold", line);
+    assert!(inputs.limits.iter().any(|(_, l)| l.limit == Limit::UnmodelledScript), "{:?}", inputs.limits);
+    let inputs = load_line(dir.path(), "ld.bfd", "DIR/m.o -dT DIR/t.ld");
+    assert!(inputs.limits.iter().any(|(_, l)| l.limit == Limit::UnmodelledScript), "{:?}", inputs.limits);
+    // Versions of GNU ld search one or the other folder first.
+    std::fs::create_dir(dir.path().join("other")).unwrap();
+    std::fs::copy(dir.path().join("libx.a"), dir.path().join("other/libx.a")).unwrap();
+    for (linker, is_ambiguous) in [("ld.bfd", true), ("ld.lld-19", false)] {
+        let inputs = load_line(dir.path(), linker, "-LDIR/other DIR/m.o -T DIR/t.ld");
+        let found = inputs.limits.iter().any(|(_, l)| l.limit == Limit::UnmodelledScript);
+        assert_eq!(found, is_ambiguous, "{linker}: {:?}", inputs.limits);
+    }
+}

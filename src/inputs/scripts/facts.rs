@@ -44,8 +44,14 @@ pub struct ScriptFacts {
     pub keep: Vec<(String, Vec<String>)>,
     /// Every file pattern of an input section description that is not `*`.
     pub file_patterns: Vec<String>,
+    /// The same of input section descriptions without KEEP.
+    pub placed: Vec<(String, Vec<String>)>,
     /// A `-T` script with a SECTIONS command is in the link.
     pub has_sections: bool,
+    /// A SECTIONS command without INSERT: it takes the place of the linker's default one.
+    pub replaces_default: bool,
+    /// GNU ld does not read its default script: a `-T` script without INSERT is in the link.
+    pub without_default: bool,
     /// `global:` patterns of version scripts; `None` where there is no version script.
     pub version_global: Option<Vec<Pattern>>,
     /// The version that version scripts give to each name that they make global by itself, and nowhere local; `None` where they give several.

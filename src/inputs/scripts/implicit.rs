@@ -15,6 +15,8 @@ pub enum ScriptCommand {
     },
     GroupStart,
     GroupEnd,
+    /// A comma between two names, which lld takes for a name.
+    Comma,
     /// A folder of `SEARCH_DIR(path)`, which is searched as if after `-L`.
     SearchDir(String),
 }
@@ -34,25 +36,38 @@ pub fn parse(text: &[u8]) -> Result<Vec<ScriptCommand>, String> {
             _ => return Err(super::facts::describe(token.as_ref(), &lexer)),
         };
         match keyword {
-            "INPUT" => list(&mut lexer, &mut commands)?,
-            "GROUP" => {
-                commands.push(ScriptCommand::GroupStart);
-                list(&mut lexer, &mut commands)?;
-                commands.push(ScriptCommand::GroupEnd);
-            }
-            "SEARCH_DIR" => {
-                let directory = lexer.name().and_then(Token::into_text).ok_or("SEARCH_DIR without a path")?;
-                commands.push(ScriptCommand::SearchDir(directory));
-                if !lexer.eat(b')') {
-                    return Err("SEARCH_DIR without its closing parenthesis".to_owned());
-                }
-            }
+            "INPUT" | "GROUP" | "SEARCH_DIR" => input_command(keyword, &mut lexer, &mut commands)?,
             // It chooses the format that the emulation of the line has chosen already.
             "OUTPUT_FORMAT" => output_format(&mut lexer)?,
             _ => return Err(format!("{keyword}(...)")),
         }
     }
     Ok(commands)
+}
+
+/// `INPUT(`, `GROUP(` or `SEARCH_DIR(` up to the closing parenthesis; the opening one is consumed.
+pub(super) fn input_command(
+    keyword: &str,
+    lexer: &mut Lexer<'_>,
+    commands: &mut Vec<ScriptCommand>,
+) -> Result<(), String> {
+    match keyword {
+        "INPUT" => list(lexer, commands),
+        "GROUP" => {
+            commands.push(ScriptCommand::GroupStart);
+            list(lexer, commands)?;
+            commands.push(ScriptCommand::GroupEnd);
+            Ok(())
+        }
+        _ => {
+            let directory = lexer.name().and_then(Token::into_text).ok_or("SEARCH_DIR without a path")?;
+            commands.push(ScriptCommand::SearchDir(directory));
+            match lexer.eat(b')') {
+                true => Ok(()),
+                false => Err("SEARCH_DIR without its closing parenthesis".to_owned()),
+            }
+        }
+    }
 }
 
 /// `OUTPUT_FORMAT(` up to the closing parenthesis: the format of x86-64, or that three times (default, big-endian, little-endian).
@@ -73,7 +88,7 @@ fn list(lexer: &mut Lexer<'_>, commands: &mut Vec<ScriptCommand>) -> Result<(), 
     let mut as_needed = false;
     loop {
         match lexer.name() {
-            Some(Token::Punct(b',')) => {}
+            Some(Token::Punct(b',')) => commands.push(ScriptCommand::Comma),
             Some(Token::Punct(b')')) if as_needed => as_needed = false,
             Some(Token::Punct(b')')) => return Ok(()),
             Some(Token::Word(word)) if word == "AS_NEEDED" && !as_needed && lexer.eat(b'(') => {
@@ -126,6 +141,7 @@ mod tests {
         let want = vec![
             input("libncurses.so.6", false),
             input("-ltinfo", false),
+            ScriptCommand::Comma,
             input("a b.o", false),
             input("=/x.o", false),
             ScriptCommand::SearchDir("=/lib".to_owned()),

@@ -1,31 +1,66 @@
-//! `-T` scripts: ENTRY, EXTERN, assignments, and of SECTIONS what is kept and which files are named.
+//! `-T` scripts: inputs, ENTRY, EXTERN, assignments, and of SECTIONS what is kept and which files are named.
 //!
 //! Input section descriptions matter for two things: KEEP makes roots, and a file pattern ties an input to its name.
 //! Order, addresses, regions and segments don't. A statement that isn't known is an error that names it.
-//! Left out, each an error: INPUT, GROUP, STARTUP, OUTPUT, INCLUDE and OVERLAY.
+//! Left out, each an error: STARTUP, OUTPUT, INCLUDE and OVERLAY.
+
+use std::ops::Range;
 
 use super::expression::{References, scan};
 use super::facts::{ProvideAssignment, ScriptFacts, describe};
+use super::implicit::{self, ScriptCommand};
 use super::lexer::{Lexer, Token};
 use super::version;
+
+/// The inputs that a `-T` script names, and how it stands to the linker's default script.
+#[derive(Debug, Default)]
+pub(in crate::inputs) struct ScriptInputs {
+    pub(in crate::inputs) commands: Vec<ScriptCommand>,
+    /// The text without INPUT and GROUP, if there is one of them.
+    pub(in crate::inputs) without_inputs: Option<Vec<u8>>,
+    /// It has INSERT, so that GNU ld reads its default script too.
+    pub(in crate::inputs) augments: bool,
+}
 
 /// Read a `-T` script into `facts`.
 ///
 /// # Errors
 /// The first construct that isn't known.
-pub(super) fn parse(text: &[u8], facts: &mut ScriptFacts) -> Result<(), String> {
+pub(super) fn parse(text: &[u8], facts: &mut ScriptFacts) -> Result<ScriptInputs, String> {
     let mut lexer = Lexer::new(text);
-    SectionsParser { lexer: &mut lexer, facts }.top_level()
+    let mut parser =
+        SectionsParser { lexer: &mut lexer, facts, inputs: ScriptInputs::default(), named: Vec::new() };
+    parser.top_level()?;
+    let SectionsParser { mut inputs, named, .. } = parser;
+    if !named.is_empty() {
+        let mut rest = text.to_vec();
+        for range in named {
+            // The linker names lines in its messages.
+            rest.get_mut(range)
+                .unwrap_or_default()
+                .iter_mut()
+                .filter(|b| **b != b'\n')
+                .for_each(|b| *b = b' ');
+        }
+        inputs.without_inputs = Some(rest);
+    }
+    Ok(inputs)
 }
 
 struct SectionsParser<'a, 'b> {
     lexer: &'a mut Lexer<'b>,
     facts: &'a mut ScriptFacts,
+    inputs: ScriptInputs,
+    /// The ranges of INPUT and GROUP in the text.
+    named: Vec<Range<usize>>,
 }
 
 impl SectionsParser<'_, '_> {
     fn top_level(&mut self) -> Result<(), String> {
-        while let Some(token) = self.lexer.name() {
+        let length = self.lexer.rest().len();
+        while !self.lexer.at_end() {
+            let start = length - self.lexer.rest().len();
+            let Some(token) = self.lexer.name() else { break };
             let word = match &token {
                 Token::Punct(b';') => continue,
                 Token::Word(word) => word.as_str(),
@@ -49,6 +84,8 @@ impl SectionsParser<'_, '_> {
                     self.expect(b'{')?;
                     self.facts.has_sections = true;
                     self.sections()?;
+                    let is_inserted = self.lexer.clone().name() == Some(Token::Word("INSERT".to_owned()));
+                    self.facts.replaces_default |= !is_inserted;
                 }
                 "MEMORY" | "PHDRS" => {
                     self.expect(b'{')?;
@@ -62,13 +99,20 @@ impl SectionsParser<'_, '_> {
                     self.expect(b'{')?;
                     version::nodes(self.lexer, self.facts, true)?;
                 }
-                // SEARCH_DIR comes after all -L; a library that only it finds is a limit of its own.
-                "OUTPUT_FORMAT" | "OUTPUT_ARCH" | "TARGET" | "SEARCH_DIR" | "NOCROSSREFS"
-                | "NOCROSSREFS_TO" | "REGION_ALIAS" | "LD_FEATURE" => {
+                "INPUT" | "GROUP" | "SEARCH_DIR" => {
+                    self.expect(b'(')?;
+                    implicit::input_command(word, self.lexer, &mut self.inputs.commands)?;
+                    if word != "SEARCH_DIR" {
+                        self.named.push(start..length - self.lexer.rest().len());
+                    }
+                }
+                "OUTPUT_FORMAT" | "OUTPUT_ARCH" | "TARGET" | "NOCROSSREFS" | "NOCROSSREFS_TO"
+                | "REGION_ALIAS" | "LD_FEATURE" => {
                     self.expect(b'(')?;
                     self.names()?;
                 }
                 "INSERT" => {
+                    self.inputs.augments = true;
                     self.lexer.name();
                     self.lexer.name();
                 }
@@ -283,9 +327,8 @@ impl SectionsParser<'_, '_> {
         } else {
             patterns.push("*".to_owned());
         }
-        if keep {
-            self.facts.keep.push((file.clone(), patterns));
-        }
+        let described = if keep { &mut self.facts.keep } else { &mut self.facts.placed };
+        described.push((file.clone(), patterns));
         self.files(vec![file]);
         Ok(())
     }

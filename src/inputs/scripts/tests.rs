@@ -7,7 +7,7 @@ use crate::config::Dialect;
 
 fn script(text: &str) -> Result<ScriptFacts, String> {
     let mut facts = ScriptFacts::default();
-    sections::parse(text.as_bytes(), &mut facts).map(|()| facts)
+    sections::parse(text.as_bytes(), &mut facts).map(|_| facts)
 }
 
 fn version(text: &str) -> names::NameMatcher {
@@ -111,7 +111,9 @@ fn what_is_not_known_is_refused() {
         "INCLUDE other.ld",
         "SECTIONS { INCLUDE x.ld }",
         "SECTIONS { OVERLAY 0x1000 : { .a { *(.a) } } }",
-        "INPUT(a.o)",
+        "INPUT(a.o",
+        "INPUT a.o",
+        "STARTUP(a.o)",
         "STARTUP(crt0.o)",
         "FANCY_NEW_COMMAND(x)",
         "a = NEW_FUNCTION(b);",
@@ -229,4 +231,29 @@ fn truncations() {
         let _ = version::parse_list(text, &mut facts);
         let _ = implicit::parse(text);
     }
+}
+
+#[test]
+fn inputs_in_a_script() {
+    let parse = |text: &str| {
+        let mut facts = ScriptFacts::default();
+        let named = sections::parse(text.as_bytes(), &mut facts).unwrap();
+        let without = named.without_inputs.map(|text| String::from_utf8(text).unwrap());
+        (named.commands.len(), without, named.augments, facts)
+    };
+    let text = "SEARCH_DIR(d)/* INPUT(c) */\nINPUT(\na.o -lb);GROUP ( AS_NEEDED(\"x y.o\") )x = y;\n\
+        SECTIONS { .a : { KEEP(*(.k)) *(.p) } } INSERT AFTER .data;";
+    let (commands, without, augments, facts) = parse(text);
+    assert_eq!((commands, augments), (6, true));
+    let blank = |length: usize| " ".repeat(length);
+    let want = text.replace("INPUT(\na.o -lb)", &format!("{}\n{}", blank(6), blank(8)));
+    let want = want.replace("GROUP ( AS_NEEDED(\"x y.o\") )", &blank(28));
+    assert_eq!(without, Some(want));
+    assert!(facts.has_sections && !facts.replaces_default);
+    assert_eq!(facts.keep, [("*".to_owned(), vec![".k".to_owned()])]);
+    assert_eq!(facts.placed, [("*".to_owned(), vec![".p".to_owned()])]);
+    let (commands, without, augments, facts) =
+        parse("SECTIONS { .a : { *(.p) } } x = 1; INSERT AFTER .data;");
+    assert_eq!((commands, without, augments), (0, None, true));
+    assert!(facts.replaces_default, "lld takes INSERT only behind SECTIONS");
 }
