@@ -13,6 +13,7 @@ pub mod bitcode;
 mod byte_string;
 pub mod cfl;
 pub mod check;
+mod exposure;
 pub mod extract;
 pub mod format;
 pub mod ids;

@@ -43,6 +43,8 @@ pub enum Constraint {
     Unknown { to: ValueIdx },
     /// What `from` holds escapes: code that we don't see may do anything with it.
     Escape { from: ValueIdx },
+    /// `from` is used otherwise than by copying: the addresses of code that it holds escape.
+    EscapeCode { from: ValueIdx },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -35,6 +35,7 @@ cases! {
     bitcode_asm
     bitcode_asm_called
     bitcode_bits
+    bitcode_bits_by_branches
     bitcode_bits_cast
     bitcode_bits_of_vector
     bitcode_bits_parts
@@ -75,6 +76,7 @@ cases! {
     copy_relocation
     cv_argument_in_rbx
     cv_audit
+    cv_bits_by_branches
     cv_bits_by_other_tests
     cv_bits_in_flags
     cv_block_sections

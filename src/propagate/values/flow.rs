@@ -86,6 +86,8 @@ pub(super) struct Flow<'s> {
     pub(super) files: Option<NodeId>,
     pub(super) text: Option<NodeId>,
     pub(super) numbers: Option<NodeId>,
+    /// The addresses of code that are used otherwise than by copying.
+    exposed_code: Option<NodeId>,
     /// Memory that a library owns and hands out.
     pub(super) owned: BTreeMap<(&'s str, MemoryIdx), u32>,
     /// Unseen code has that memory, and files.
@@ -133,6 +135,7 @@ impl<'s> Flow<'s> {
             files: None,
             text: None,
             numbers: None,
+            exposed_code: None,
             owned: BTreeMap::new(),
             shared: false,
             unknown_takes_all: false,
@@ -513,7 +516,22 @@ impl<'s> Flow<'s> {
                 let from = node(from);
                 self.graph.let_escape(from, EscapeReason::FrontEnd);
             }
+            Constraint::EscapeCode { from } => {
+                let to = self.exposed_code();
+                self.graph.add_use(node(from), ComplexConstraint::Code { to });
+            }
         }
+    }
+
+    /// The node of all addresses of code that escape because something uses them otherwise than by copying.
+    fn exposed_code(&mut self) -> NodeId {
+        if let Some(known) = self.exposed_code {
+            return known;
+        }
+        let node = self.graph.node();
+        self.graph.let_escape(node, EscapeReason::FrontEnd);
+        self.exposed_code = Some(node);
+        node
     }
 
     /// The code atoms that are mentioned and don't live.

@@ -156,7 +156,9 @@ impl Graph {
                     builder.assign(from, to, Some(0));
                 }
                 Constraint::Unknown { to } => builder.assign(unknown, to.0, None),
-                Constraint::Escape { from } => builder.assign(from.0, unknown, None),
+                Constraint::Escape { from } | Constraint::EscapeCode { from } => {
+                    builder.assign(from.0, unknown, None)
+                }
             }
         }
         if surroundings == EnvironmentAssumption::Any {

@@ -68,7 +68,9 @@ fn only_passed_on(function: &FunctionSummary) -> Vec<bool> {
                 copies.push((from.0, to.0));
                 continue;
             }
-            Constraint::Assign { from, .. } | Constraint::Escape { from } => used.push(*from),
+            Constraint::Assign { from, .. }
+            | Constraint::Escape { from }
+            | Constraint::EscapeCode { from } => used.push(*from),
             Constraint::Load { from, .. } => used.push(from.value),
             Constraint::Store { from, to, .. } => used.extend([*from, to.value]),
             Constraint::Copy { from, to, .. } => used.extend([from.value, to.value]),

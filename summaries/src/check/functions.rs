@@ -94,7 +94,9 @@ impl Checker<'_> {
             Constraint::Load { from, to, .. } => self.place(from) && self.value(to),
             Constraint::Store { from, to, .. } => self.value(from) && self.place(to),
             Constraint::Copy { from, to, .. } => self.place(from) && self.place(to),
-            Constraint::Unknown { to: value } | Constraint::Escape { from: value } => self.value(value),
+            Constraint::Unknown { to: value }
+            | Constraint::Escape { from: value }
+            | Constraint::EscapeCode { from: value } => self.value(value),
         }
     }
 

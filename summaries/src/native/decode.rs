@@ -5,6 +5,7 @@
 //! function ends, is an error and never a guess. What the registers hold is in [`Step`], for proofs of jump tables.
 
 pub(crate) mod effects;
+pub(crate) mod exposure;
 mod kinds;
 
 use iced_x86::{

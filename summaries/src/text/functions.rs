@@ -105,6 +105,9 @@ impl Dumper<'_> {
             Constraint::Escape { from } => {
                 let _ = write!(self.out, "escape {}", DisplayedValue(from));
             }
+            Constraint::EscapeCode { from } => {
+                let _ = write!(self.out, "escape-code {}", DisplayedValue(from));
+            }
         }
     }
 

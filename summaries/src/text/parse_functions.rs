@@ -41,6 +41,7 @@ impl Parser {
             "store",
             "copy",
             "escape",
+            "escape-code",
             "addressonly",
         ];
         if !known.contains(&word) && !word.starts_with('%') {
@@ -101,6 +102,9 @@ impl Parser {
                 function.constraints.push(Constraint::Copy { from, to, size: size(cursor)? });
             }
             "escape" => function.constraints.push(Constraint::Escape { from: values.next(cursor)? }),
+            "escape-code" => {
+                function.constraints.push(Constraint::EscapeCode { from: values.next(cursor)? });
+            }
             _ => {
                 let to = values.of(word)?;
                 expect(cursor, "=")?;

@@ -327,7 +327,7 @@ impl SummaryChoices<'_> {
     fn constraint(&mut self, s: &ModuleSummary, values: u32, frame: bool) -> Constraint {
         let (from, to) = (self.value(values), self.value(values));
         let size = self.number() as u32;
-        match self.below(8) {
+        match self.below(9) {
             0 => Constraint::Address { to, target: self.target(s), offset: self.number() as i64 },
             1 if frame => Constraint::Frame { to, offset: self.offset() },
             2 => Constraint::Load { from: self.place(values), to, size },
@@ -335,6 +335,7 @@ impl SummaryChoices<'_> {
             4 => Constraint::Copy { from: self.place(values), to: self.place(values), size },
             5 => Constraint::Unknown { to },
             6 => Constraint::Escape { from },
+            7 => Constraint::EscapeCode { from },
             _ => Constraint::Assign { from, to, offset: self.offset() },
         }
     }

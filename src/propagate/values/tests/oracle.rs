@@ -264,6 +264,12 @@ impl Oracle {
             }
             Constraint::Unknown { to } => self.add(value(to), None),
             Constraint::Escape { from } => self.flow(value(from), OracleNode::Escaped),
+            Constraint::EscapeCode { from } => {
+                let is_code = |object| matches!(object, OracleObject::Atom(atom) if is_code(summary, atom));
+                for (object, _) in self.set(value(from)).into_iter().flatten().filter(|a| is_code(a.0)) {
+                    self.add(OracleNode::Escaped, Some(bounded(summary, object, None)));
+                }
+            }
         }
     }
 

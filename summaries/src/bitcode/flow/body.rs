@@ -16,6 +16,7 @@ use super::abi::{self, ArgumentPlaces, Slot};
 use super::names::{GlobalNames, NotFollowed};
 use super::numbers;
 use super::places::ConstantValues;
+use crate::exposure::Exposure;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::registers::PRESERVABLE;
 use crate::relation::{CallSite, Constraint, FunctionSummary, Place};
@@ -193,6 +194,41 @@ impl<'m> BodyBuilder<'m> {
             self.push(Constraint::Escape { from });
         }
         Ok(())
+    }
+
+    /// An operation uses the value so.
+    pub(super) fn expose(&mut self, from: ValueId, exposure: Exposure) -> Result<(), NotFollowed> {
+        if exposure != Exposure::Nothing
+            && let Some(from) = self.value(from)?
+        {
+            self.expose_value(from, exposure);
+        }
+        Ok(())
+    }
+
+    fn expose_value(&mut self, from: ValueIdx, exposure: Exposure) {
+        match exposure {
+            Exposure::Nothing => {}
+            Exposure::Code => self.push(Constraint::EscapeCode { from }),
+            Exposure::Everything => self.push(Constraint::Escape { from }),
+        }
+    }
+
+    /// The bits of an integer; 0 for any other type.
+    pub(super) fn bits(&self, ty: Option<TypeId>) -> u32 {
+        match ty.and_then(|ty| self.module().types.get(ty)) {
+            Some(Type::Integer { bits }) => u32::try_from(*bits).unwrap_or_default(),
+            _ => 0,
+        }
+    }
+
+    /// Whether a type has elements of so few bits that comparing them tells which bits an address has.
+    fn is_of_pieces(&self, ty: Option<TypeId>) -> bool {
+        let element = match ty.and_then(|ty| self.module().types.get(ty)) {
+            Some(Type::Vector { element, .. }) => Some(*element),
+            _ => ty,
+        };
+        (1..=16).contains(&self.bits(element))
     }
 
     /// Notes the global values that an operand is: who only compares them learns nothing of what they hold.
@@ -383,10 +419,20 @@ impl<'m> BodyBuilder<'m> {
             None => None,
         };
         match &instruction.kind {
-            Kind::Unary { operand, .. } => self.assign(*operand, to, None)?,
+            Kind::Unary { operand, .. } => {
+                self.expose(*operand, Exposure::Code)?;
+                self.assign(*operand, to, None)?;
+            }
             Kind::Freeze(operand) => self.assign(*operand, to, Some(0))?,
             Kind::Binary { opcode, left, right } => self.binary(*opcode, *left, *right, to)?,
             Kind::Cast { opcode, operand, .. } => {
+                let copies = match *opcode {
+                    cast::TRUNC | cast::BITCAST => !self.is_of_pieces(instruction.ty),
+                    opcode => opcode == cast::SEXT || cast::keeps_addresses(opcode),
+                };
+                if !copies {
+                    self.expose(*operand, Exposure::Code)?;
+                }
                 self.assign(*operand, to, cast::keeps_addresses(*opcode).then_some(0))?;
             }
             Kind::GetElementPtr { source, operands, .. } => {
@@ -437,7 +483,12 @@ impl<'m> BodyBuilder<'m> {
             }
             // Where it may go is said, and is in the function.
             Kind::IndirectBranch { .. } => {}
-            Kind::Load { pointer, .. } => self.load(*pointer, to, self.size(instruction.ty))?,
+            Kind::Load { pointer, .. } => {
+                self.load(*pointer, to, self.size(instruction.ty))?;
+                if let Some(to) = to.filter(|_| self.is_of_pieces(instruction.ty)) {
+                    self.expose_value(to, Exposure::Code);
+                }
+            }
             Kind::Store { pointer, value, value_type, .. } => {
                 let size = self.size(value_type.or_else(|| self.body.type_of(self.module(), *value)));
                 let from = self.value(*value)?;
@@ -457,6 +508,10 @@ impl<'m> BodyBuilder<'m> {
                 if *operation != 0 {
                     // The new value is made of both.
                     let made = self.fresh();
+                    // Of these `add` alone copies.
+                    if *operation != 1 {
+                        self.expose_value(made, Exposure::Code);
+                    }
                     self.assign(*value, Some(made), None)?;
                     if let Some(old) = to {
                         self.push(Constraint::Assign { from: old, to: made, offset: None });
@@ -514,6 +569,19 @@ impl<'m> BodyBuilder<'m> {
             binary::SUB => (by(right).and_then(i64::checked_neg), None),
             _ => (None, None),
         };
+        let ty = self.body.type_of(self.module(), left);
+        let (bits, constant) = (self.bits(ty), by(right));
+        let exposure = match (opcode, constant) {
+            (binary::ADD, _) if left != right => Exposure::Nothing,
+            (binary::SUB, Some(_)) => Exposure::Nothing,
+            (binary::AND, Some(mask)) => Exposure::of_mask(mask),
+            (binary::OR | binary::XOR, Some(constant)) => Exposure::of_bits(constant),
+            (binary::AND | binary::SHL | binary::LSHR | binary::ASHR, None) => Exposure::Everything,
+            _ => Exposure::Code,
+        };
+        for operand in [left, right] {
+            self.expose(operand, exposure.of_width(bits))?;
+        }
         self.assign(left, to, left_by)?;
         self.assign(right, to, right_by)
     }

@@ -8,6 +8,7 @@ use super::super::ir::ValueId;
 use super::super::ir::instruction::{CallArgument, IrCall, IrInstruction};
 use super::body::BodyBuilder;
 use super::names::NotFollowed;
+use crate::exposure::Exposure;
 use crate::ids::ValueIdx;
 use crate::relation::{Constraint, Place};
 
@@ -112,6 +113,12 @@ const ARITHMETIC: &[&[u8]] = &[
     b"vector.",
 ];
 
+/// Arithmetic that gives back one of its arguments, or a sum.
+const COPYING: &[&[u8]] = &[b"sadd.", b"smax", b"smin", b"uadd.", b"umax", b"umin"];
+
+/// Arithmetic that can shift by a variable number of bits.
+const FUNNEL_SHIFT: &[&[u8]] = &[b"fshl", b"fshr"];
+
 /// Intrinsics for which no constraint says what they do.
 const NOT_FOLLOWED: &[&[u8]] = &[
     b"addressofreturnaddress",
@@ -170,6 +177,12 @@ pub(super) fn call<'m>(
     if is_any(name, ARITHMETIC) {
         for argument in &call.arguments {
             if let CallArgument::Value(value) = argument {
+                if !is_any(name, COPYING) {
+                    builder.expose(
+                        *value,
+                        if is_any(name, FUNNEL_SHIFT) { Exposure::Everything } else { Exposure::Code },
+                    )?;
+                }
                 builder.assign(*value, to, None)?;
             }
         }

@@ -26,7 +26,7 @@ pub(super) fn mark(summary: &mut FunctionSummary) {
             Constraint::Assign { from, to, .. } => edges.push((*from, *to)),
             Constraint::Store { to, .. } => pointers.push(to.value),
             Constraint::Copy { from, to, .. } => pointers.extend([from.value, to.value]),
-            Constraint::Escape { .. } => {}
+            Constraint::Escape { .. } | Constraint::EscapeCode { .. } => {}
         }
     }
     open.extend(summary.parameters.iter().map(|(_, value)| *value));

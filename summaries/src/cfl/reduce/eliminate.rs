@@ -81,7 +81,7 @@ impl CopyGraph {
                 Constraint::Copy { from, to, .. } => {
                     [from.value, to.value].into_iter().for_each(|v| fix(v, &mut graph));
                 }
-                Constraint::Escape { from } => fix(from, &mut graph),
+                Constraint::Escape { from } | Constraint::EscapeCode { from } => fix(from, &mut graph),
             }
             graph.others.push(*constraint);
         }
@@ -182,6 +182,9 @@ fn target(constraint: &mut Constraint) -> Option<&mut ValueIdx> {
         | Constraint::Assign { to, .. }
         | Constraint::Load { to, .. }
         | Constraint::Unknown { to } => Some(to),
-        Constraint::Store { .. } | Constraint::Copy { .. } | Constraint::Escape { .. } => None,
+        Constraint::Store { .. }
+        | Constraint::Copy { .. }
+        | Constraint::Escape { .. }
+        | Constraint::EscapeCode { .. } => None,
     }
 }

@@ -86,7 +86,10 @@ impl Writer<'_> {
                 Constraint::Address { target, offset, .. } => Constraint::Address { to, target, offset },
                 Constraint::Frame { offset, .. } => Constraint::Frame { to, offset },
                 Constraint::Unknown { .. } => Constraint::Unknown { to },
-                Constraint::Store { .. } | Constraint::Copy { .. } | Constraint::Escape { .. } => continue,
+                Constraint::Store { .. }
+                | Constraint::Copy { .. }
+                | Constraint::Escape { .. }
+                | Constraint::EscapeCode { .. } => continue,
             };
             self.constraints.push(new);
         }
@@ -116,6 +119,9 @@ impl Writer<'_> {
             Constraint::Escape { from } => self
                 .place(Place { value: from, offset: Some(0) })
                 .map(|place| Constraint::Escape { from: place.value }),
+            Constraint::EscapeCode { from } => self
+                .place(Place { value: from, offset: Some(0) })
+                .map(|place| Constraint::EscapeCode { from: place.value }),
             _ => None,
         };
         self.constraints.extend(new);

@@ -105,7 +105,10 @@ pub(super) fn number(function: &FunctionSummary) -> ValueNumbering {
             Constraint::Address { to, .. } | Constraint::Frame { to, .. } | Constraint::Unknown { to } => {
                 defined.push((component(to), i));
             }
-            Constraint::Store { .. } | Constraint::Copy { .. } | Constraint::Escape { .. } => {}
+            Constraint::Store { .. }
+            | Constraint::Copy { .. }
+            | Constraint::Escape { .. }
+            | Constraint::EscapeCode { .. } => {}
         }
     }
     let all = components(&Adjacency::new(plain.count as usize, &edges));
@@ -201,7 +204,10 @@ impl ClassBuilder {
                 let (base, offset) = self.base(from.value, from.offset)?;
                 PointsToLabel::Load(base, offset, size)
             }
-            Constraint::Store { .. } | Constraint::Copy { .. } | Constraint::Escape { .. } => return None,
+            Constraint::Store { .. }
+            | Constraint::Copy { .. }
+            | Constraint::Escape { .. }
+            | Constraint::EscapeCode { .. } => return None,
         })
     }
 

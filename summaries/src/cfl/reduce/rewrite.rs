@@ -15,7 +15,10 @@ pub(in crate::cfl) fn defined(constraint: &Constraint) -> Option<ValueIdx> {
         | Constraint::Assign { to, .. }
         | Constraint::Load { to, .. }
         | Constraint::Unknown { to } => Some(*to),
-        Constraint::Store { .. } | Constraint::Copy { .. } | Constraint::Escape { .. } => None,
+        Constraint::Store { .. }
+        | Constraint::Copy { .. }
+        | Constraint::Escape { .. }
+        | Constraint::EscapeCode { .. } => None,
     }
 }
 
@@ -36,7 +39,7 @@ pub(in crate::cfl) fn for_each_value(function: &mut FunctionSummary, mut visit: 
             Constraint::Copy { from, to, .. } => {
                 [&mut from.value, &mut to.value].into_iter().for_each(&mut visit);
             }
-            Constraint::Escape { from } => visit(from),
+            Constraint::Escape { from } | Constraint::EscapeCode { from } => visit(from),
         }
     }
     for site in &mut function.call_sites {
@@ -95,7 +98,7 @@ fn needed(function: &FunctionSummary) -> Vec<bool> {
             Constraint::Load { from, to, .. } => made_from.push((to.0, from.value.0)),
             Constraint::Store { from, to, .. } => work.extend([from.0, to.value.0]),
             Constraint::Copy { from, to, .. } => work.extend([from.value.0, to.value.0]),
-            Constraint::Escape { from } => work.push(from.0),
+            Constraint::Escape { from } | Constraint::EscapeCode { from } => work.push(from.0),
             Constraint::Address { .. } | Constraint::Frame { .. } | Constraint::Unknown { .. } => {}
         }
     }

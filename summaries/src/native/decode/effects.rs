@@ -87,8 +87,10 @@ pub(crate) struct Transfer {
 pub(crate) enum InstructionEffect {
     /// It does nothing that is followed, to neither registers nor memory.
     Nothing,
-    /// It writes flags alone, of which none is a bit of an operand.
-    Compare,
+    /// It writes flags alone, and no flag is a bit of an operand. The memory is its operand, if it has one.
+    Compare {
+        with: Option<Address>,
+    },
     /// A form of `nop`, which compilers align with.
     Padding,
     /// Memory gets what it holds: a barrier (`lock orq $0x0,(%rsp)`), if no relocation is added to the constant.
@@ -278,7 +280,7 @@ fn puts_bit_in_flags(decoded: &Decoded) -> bool {
 }
 
 /// Whether both operands are one register.
-fn is_twice_the_same(decoded: &Decoded) -> bool {
+pub(super) fn is_twice_the_same(decoded: &Decoded) -> bool {
     decoded.op_count() == 2
         && decoded.op_kinds().all(|kind| kind == OpKind::Register)
         && decoded.op0_register() == decoded.op1_register()
@@ -342,7 +344,7 @@ fn slot(register: Register) -> Option<RegisterId> {
     }
 }
 
-fn immediate_bytes(kind: OpKind) -> u32 {
+pub(super) fn immediate_bytes(kind: OpKind) -> u32 {
     match kind {
         OpKind::Immediate8 | OpKind::Immediate8to16 | OpKind::Immediate8to32 | OpKind::Immediate8to64 => 1,
         OpKind::Immediate16 => 2,
@@ -522,8 +524,11 @@ fn arithmetic(decoded: &Decoded) -> Option<InstructionEffect> {
     let same = is_twice_the_same(decoded);
     Some(match decoded.mnemonic() {
         // They write flags only; a load for a comparison gives nobody a value.
-        Cmp | Ucomiss | Ucomisd | Comiss | Comisd => InstructionEffect::Compare,
-        Test if same => InstructionEffect::Compare,
+        Cmp | Ucomiss | Ucomisd | Comiss | Comisd => {
+            let reads = decoded.op_kinds().any(|kind| kind == OpKind::Memory);
+            InstructionEffect::Compare { with: operand(decoded).filter(|_| reads) }
+        }
+        Test if same => InstructionEffect::Compare { with: None },
         // The registers of the address are what it reads, and a relocation of it is a value: no other form will do.
         Lea => match (operand(decoded), slot(to).filter(|_| to.size() >= 4)) {
             // A segment is of accesses.

@@ -12,6 +12,7 @@ use super::saved::{SavedRegisters, cells};
 use super::state::{Pending, SlotValue};
 use super::taint::FrameTaints;
 use super::unit::FlowResult;
+use crate::exposure::Exposure;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::native::decode::effects::{RegisterId, SLOTS};
 use crate::registers::Register;
@@ -261,6 +262,20 @@ impl ConstraintBuilder {
             value => {
                 let from = self.node(value)?;
                 self.add(Constraint::Escape { from });
+                Ok(())
+            }
+        }
+    }
+
+    /// An instruction uses the value so. Frames hold no code, nor do the registers of the caller.
+    pub(super) fn expose(&mut self, value: SlotValue, exposure: Exposure) -> FlowResult<()> {
+        match (exposure, value) {
+            (Exposure::Nothing, _) | (_, SlotValue::None | SlotValue::Undefined | SlotValue::Saved) => Ok(()),
+            (Exposure::Code, SlotValue::Frame(_)) => Ok(()),
+            (Exposure::Everything, value) => self.escape(value),
+            (Exposure::Code, value) => {
+                let from = self.node(value)?;
+                self.add(Constraint::EscapeCode { from });
                 Ok(())
             }
         }

@@ -22,7 +22,9 @@ impl ConstraintBuilder {
                 RawConstraint::Plain(Constraint::Copy { from, to, .. }) => {
                     needed.extend([from.value.0, to.value.0])
                 }
-                RawConstraint::Plain(Constraint::Escape { from }) => needed.push(from.0),
+                RawConstraint::Plain(Constraint::Escape { from } | Constraint::EscapeCode { from }) => {
+                    needed.push(from.0)
+                }
                 RawConstraint::StoreCell { from, .. } => needed.push(from.0),
                 _ => {}
             }

@@ -10,6 +10,7 @@ use super::state::{RegisterState, SlotValue};
 use super::taint::Taint;
 use super::unit::{FlowResult, Op, RelocatedOperand};
 use super::walker::{BlockExit, BlockWalker};
+use crate::exposure::Exposure;
 use crate::native::decode::effects::{FLAGS, InstructionEffect, Operand, RegisterId, Transfer, UNPASSED};
 use crate::registers::{R11, RAX, RBP, RCX, RDI, RSI, RSP};
 use crate::summary::Target;
@@ -25,7 +26,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         // What a relocation puts in a constant is an address like any other.
         let by_relocation = op.immediate != RelocatedOperand::Absent;
         match &op.effect {
-            InstructionEffect::Nothing | InstructionEffect::Compare => {
+            InstructionEffect::Nothing | InstructionEffect::Compare { .. } => {
                 // Compared or fetched: the address is met, and nothing comes of it.
                 for operand in [op.displacement, op.immediate] {
                     match operand {
@@ -34,7 +35,13 @@ impl BlockWalker<'_, '_, '_, '_> {
                         RelocatedOperand::Tls | RelocatedOperand::Absent => SlotValue::None,
                     };
                 }
-                if op.effect == InstructionEffect::Compare {
+                if let InstructionEffect::Compare { with } = &op.effect {
+                    if op.exposure != Exposure::Nothing
+                        && let Some(address) = with
+                    {
+                        let value = self.operand(at, op, state, Operand::Memory(*address))?;
+                        self.builder.expose(value, op.exposure)?;
+                    }
                     state.set(FLAGS, SlotValue::None);
                 }
             }
@@ -47,6 +54,7 @@ impl BlockWalker<'_, '_, '_, '_> {
             }
             InstructionEffect::Move { to, from } => {
                 let value = self.operand(at, op, state, *from)?;
+                self.builder.expose(value, op.exposure)?;
                 let taint = self.moves(at, op, state, (*to, *from))?;
                 let back = self.puts_back(at, op, state, (*to, *from))?;
                 // In another register what the caller left is a taint and no more.
@@ -61,6 +69,8 @@ impl BlockWalker<'_, '_, '_, '_> {
             }
             InstructionEffect::Lea { to, from } => {
                 let taint = self.taint_of_any(op, state, from.base.into_iter().chain(from.index));
+                let index = from.index.map_or(SlotValue::None, |index| state.get(index));
+                self.builder.expose(index, op.exposure)?;
                 let value = match self.address(at, op, state, from)? {
                     Memory::Frame(o) => SlotValue::Frame(o),
                     Memory::At(node, Some(o)) => SlotValue::Node(node, o),
@@ -78,6 +88,7 @@ impl BlockWalker<'_, '_, '_, '_> {
                 state.taint_with(*to, taint);
             }
             InstructionEffect::Align { to } => {
+                self.builder.expose(state.get(*to), op.exposure)?;
                 let taint = self.taint_of(op, state, *to).derived();
                 let value = match state.get(*to) {
                     SlotValue::Saved => SlotValue::None,
@@ -271,8 +282,14 @@ impl BlockWalker<'_, '_, '_, '_> {
         let back = self.all_put_back(at, op, state, t)?;
         let taints = self.moves_all(at, op, state, t)?;
         let mut parts: Vec<SlotValue> = t.reads.iter().map(|slot| state.get(*slot)).collect();
+        // The instruction that put a bit into the flags has exposed what the bit is of.
+        for slot in t.reads.iter().filter(|slot| **slot != FLAGS) {
+            self.builder.expose(state.get(*slot), op.exposure)?;
+        }
         if t.immediate {
-            parts.push(self.immediate(op));
+            let value = self.immediate(op);
+            self.builder.expose(value, op.exposure)?;
+            parts.push(value);
         }
         if t.reads.contains(&UNPASSED) && state.written & 1 << UNPASSED == 0 {
             // What another function left there, by assembly: all that was ever put there has escaped.
@@ -280,7 +297,9 @@ impl BlockWalker<'_, '_, '_, '_> {
         }
         for (i, address) in (70u8..).zip(&t.loads) {
             let memory = self.address(at, op, state, address)?;
-            parts.push(self.load(ValueKey::Op(at, i), memory, address.size)?);
+            let value = self.load(ValueKey::Op(at, i), memory, address.size)?;
+            self.builder.expose(value, op.exposure)?;
+            parts.push(value);
         }
         // Registers of an address are no operands of the result; but telling them apart needs more than a list.
         let writes_rsp = t.writes.iter().any(|(slot, _)| *slot == RSP);

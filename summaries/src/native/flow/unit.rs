@@ -6,8 +6,10 @@
 //! unwinder enters (landing pads), or dead.
 
 use super::module::{FlowModule, Label, LabelUse};
+use crate::exposure::Exposure;
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::native::decode::effects::{Effects, InstructionEffect, Operand};
+use crate::native::decode::exposure::exposure;
 use crate::native::decode::{self, Field, Flow, Instruction};
 use crate::native::relocations::types::{
     R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_CODE_4_GOTPCRELX, R_X86_64_CODE_5_GOTPCRELX,
@@ -40,6 +42,7 @@ pub(super) struct Op {
     pub(super) end: u64,
     pub(super) flow: Flow,
     pub(super) effect: InstructionEffect,
+    pub(super) exposure: Exposure,
     pub(super) displacement: RelocatedOperand,
     pub(super) immediate: RelocatedOperand,
     /// The place in the same section that a direct branch without relocation, or a RIP-relative operand, leads to.
@@ -56,7 +59,7 @@ impl Op {
         matches!(
             self.effect,
             InstructionEffect::Nothing
-                | InstructionEffect::Compare
+                | InstructionEffect::Compare { .. }
                 | InstructionEffect::Keep
                 | InstructionEffect::Move { to: Operand::Memory(_), .. }
                 | InstructionEffect::Move { from: Operand::Memory(_), .. }
@@ -237,6 +240,7 @@ impl Unit {
                 end: instruction.end(),
                 flow: instruction.flow,
                 effect: effects.effect(own, u64::from(instruction.offset)),
+                exposure: exposure(own),
                 displacement: RelocatedOperand::Absent,
                 immediate: RelocatedOperand::Absent,
                 target: instruction.target().and_then(|t| u64::try_from(t).ok()),

@@ -228,7 +228,7 @@ impl UnitWalk<'_> {
             !matches!(
                 op.effect,
                 InstructionEffect::Nothing
-                    | InstructionEffect::Compare
+                    | InstructionEffect::Compare { .. }
                     | InstructionEffect::Padding
                     | InstructionEffect::Stop
             )

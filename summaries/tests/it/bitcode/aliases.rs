@@ -100,7 +100,9 @@ fn spread(function: &FunctionSummary) -> FunctionSummary {
         Constraint::Copy { from, to, size } => {
             Constraint::Copy { from: place(from), to: place(to), size: spread_size(size) }
         }
-        other @ (Constraint::Unknown { .. } | Constraint::Escape { .. }) => other,
+        other @ (Constraint::Unknown { .. } | Constraint::Escape { .. } | Constraint::EscapeCode { .. }) => {
+            other
+        }
     });
     FunctionSummary { constraints: constraints.collect(), ..function.clone() }
 }

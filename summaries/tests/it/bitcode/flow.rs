@@ -187,7 +187,7 @@ fn arithmetic_of_numbers() {
         );
         let dump = text::dump(&assembled(&format!("{head}{ir}")));
         let found = entries(&dump, "function [.text.t]");
-        let bad = |l: &String| l.starts_with("escape") || l.ends_with("= unknown");
+        let bad = |l: &String| l.starts_with("escape ") || l.ends_with("= unknown");
         assert!(!found.is_empty() && !found.iter().any(bad), "{name}: {found:#?}");
     }
 }
@@ -230,7 +230,7 @@ fn assembly_that_asks_the_processor() {
         let summary = assembled(&ir);
         let found = entries(&text::dump(&summary), "function [.text.t]");
         assert_eq!((summary.functions.len(), summary.limits.len()), (1, 0), "{assembly}");
-        let leaks = found.iter().any(|l| l.starts_with("escape") || l.ends_with("= unknown"));
+        let leaks = found.iter().any(|l| l.starts_with("escape ") || l.ends_with("= unknown"));
         assert_eq!(leaks, !is_known, "{assembly}: {found:#?}");
     }
 }

@@ -223,7 +223,7 @@ fn closed(bytes: &[u8], offsets: bool) -> Vec<FunctionSummary> {
     let f = &mut functions[0];
     *f = FunctionSummary { values: f.values, frame: f.frame, constraints: f.constraints.clone(), ..empty() };
     f.constraints.retain(|c| match c {
-        Constraint::Unknown { .. } | Constraint::Escape { .. } => false,
+        Constraint::Unknown { .. } | Constraint::Escape { .. } | Constraint::EscapeCode { .. } => false,
         Constraint::Address { target: Target::Symbol(s), .. } => s.0 != 0,
         _ => true,
     });
@@ -237,7 +237,7 @@ fn closed(bytes: &[u8], offsets: bool) -> Vec<FunctionSummary> {
                 Constraint::Copy { from, to, size } => {
                     (from.offset, to.offset, *size) = (Some(0), Some(0), 8);
                 }
-                Constraint::Unknown { .. } | Constraint::Escape { .. } => {}
+                Constraint::Unknown { .. } | Constraint::Escape { .. } | Constraint::EscapeCode { .. } => {}
             }
         }
     }

@@ -130,7 +130,9 @@ impl Solution<'_> {
             }
             Constraint::Copy { from, to, size } => self.copy(f, from, to, size),
             Constraint::Unknown { to } => self.add(node(to), None),
-            Constraint::Escape { from } => self.flow(node(from), Node::Escaped),
+            Constraint::Escape { from } | Constraint::EscapeCode { from } => {
+                self.flow(node(from), Node::Escaped)
+            }
         }
     }
 

@@ -94,8 +94,9 @@ fn constraint(choices: &mut ProgramChoices<'_>, shape: &Shape, frame: bool) -> C
         5 | 6 => Constraint::Load { from: place(choices), to: value(choices), size: choices.size() },
         7 | 8 => Constraint::Store { from: value(choices), to: place(choices), size: choices.size() },
         9 => Constraint::Copy { from: place(choices), to: place(choices), size: choices.size() },
-        10 => match choices.below(3) {
+        10 => match choices.below(4) {
             0 => Constraint::Unknown { to: value(choices) },
+            1 => Constraint::EscapeCode { from: value(choices) },
             _ => Constraint::Escape { from: value(choices) },
         },
         _ => Constraint::Assign { from: value(choices), to: value(choices), offset: Some(0) },

@@ -1,0 +1,43 @@
+//! Which addresses escape by an operation that does not copy them.
+//!
+//! Addresses flow by copying and by the addition of constants and indices. Any other operation shows some of their bits, and a program
+//! can put an address together again of bits that control flow carries. An address of code escapes by each such operation. The address
+//! of an object escapes by those that take out any bit that the program chooses: hashes and differences of such addresses are frequent.
+
+/// The addresses that escape by an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Exposure {
+    /// The operation copies, compares, or shows a tag.
+    Nothing,
+    /// Addresses of code escape.
+    Code,
+    /// All addresses escape.
+    Everything,
+}
+
+/// The bits that tags of pointers are in: with them alone nobody forms an address.
+const TAGS: i64 = 15;
+/// The bits of an offset in a page.
+const IN_PAGE: i64 = 4095;
+
+impl Exposure {
+    /// The exposure by a mask. One that clears low bits alone copies.
+    pub(crate) fn of_mask(mask: i64) -> Exposure {
+        match mask {
+            0..=TAGS => Exposure::Nothing,
+            ..0 if mask.unsigned_abs().is_power_of_two() => Exposure::Nothing,
+            0..=IN_PAGE => Exposure::Code,
+            _ => Exposure::Everything,
+        }
+    }
+
+    /// The exposure by setting or flipping the bits of a constant.
+    pub(crate) fn of_bits(bits: i64) -> Exposure {
+        if (0..=TAGS).contains(&bits) { Exposure::Nothing } else { Exposure::Code }
+    }
+
+    /// The exposure of an operand of this many bits.
+    pub(crate) fn of_width(self, bits: u32) -> Exposure {
+        if bits == 64 { self } else { self.min(Exposure::Code) }
+    }
+}
