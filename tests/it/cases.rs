@@ -30,6 +30,8 @@ cases! {
     as_needed_overridden
     as_needed_undefined
     as_needed_unused
+    asm_distances
+    asm_neighbours
     bitcode
     bitcode_as_needed
     bitcode_asm

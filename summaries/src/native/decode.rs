@@ -320,8 +320,8 @@ pub(crate) enum Step {
     Constant { to: Gpr, value: u64 },
     /// A conditional move of 64 bits, from memory if from no register.
     Select { to: Gpr, from: Option<Gpr> },
-    /// A call: what the convention does not preserve is lost.
-    Call,
+    /// A call, through this register if it is through one: what the convention does not preserve is lost.
+    Call { through: Option<Gpr> },
     /// A form of `nop`, which changes nothing.
     Padding,
     /// `jmp` to the place that this register holds.
@@ -344,7 +344,7 @@ impl Step {
             | Step::Load64 { to, .. }
             | Step::Constant { to, .. }
             | Step::Select { to, .. } => Some(to),
-            Step::Call => Some(0),
+            Step::Call { .. } => Some(0),
             Step::Padding | Step::Jump { .. } | Step::Other { .. } => None,
         }
     }
@@ -354,7 +354,7 @@ impl Step {
         match self {
             Step::Load64 { to, written } => to == register || written & 1 << register != 0,
             Step::Other { written } => written & 1 << register != 0,
-            Step::Call => true,
+            Step::Call { .. } => true,
             _ => self.to() == Some(register),
         }
     }
@@ -445,7 +445,10 @@ fn known(decoded: &Decoded, written: impl FnOnce() -> u16) -> Option<Step> {
         _ if decoded.is_jmp_near_indirect() && decoded.op0_kind() == OpKind::Register => {
             Some(Step::Jump { through: wide(to)? })
         }
-        _ if decoded.is_call_near() || decoded.is_call_near_indirect() => Some(Step::Call),
+        _ if decoded.is_call_near() || decoded.is_call_near_indirect() => {
+            let is_register = decoded.op0_kind() == OpKind::Register;
+            Some(Step::Call { through: if is_register { wide(to) } else { None } })
+        }
         _ if matches!(decoded.flow_control(), FlowControl::Next) && is_cmov(decoded) => {
             let from = if two_registers { Some(wide(from())?) } else { None };
             Some(Step::Select { to: wide(to)?, from })
@@ -594,6 +597,7 @@ mod tests {
         assert_eq!(step(&[0x31, 0xc0]), Step::Constant { to: 0, value: 0 });
         assert_eq!(step(&[0xb0, 1]), Step::Other { written: 1 });
         assert_eq!(step(&[0x48, 0xf7, 0xf1]), Step::Other { written: 0b101 });
-        assert_eq!(step(&[0xff, 0xd0]), Step::Call);
+        assert_eq!(step(&[0xff, 0xd0]), Step::Call { through: Some(0) });
+        assert_eq!(step(&[0xff, 0x10]), Step::Call { through: None });
     }
 }

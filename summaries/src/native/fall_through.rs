@@ -125,7 +125,7 @@ fn is_of_compiler(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bo
 }
 
 /// Whether `.comment` has names, and only of compilers.
-fn has_name_of_compiler(tables: &Tables<'_>) -> bool {
+pub(super) fn has_name_of_compiler(tables: &Tables<'_>) -> bool {
     let is_comment = |section: &Section| tables.name(section.name) == b".comment";
     let Some(index) = tables.sections.iter().position(is_comment) else { return false };
     let comment = u32::try_from(index).ok().and_then(|index| tables.data(index).ok()).unwrap_or(&[]);

@@ -183,7 +183,7 @@ fn tables_are_cut_off() {
 /// Objects in `.data`: a and b of 8 bytes with padding between, c behind b without, and code of a function.
 fn source(code: &str, more: &str) -> String {
     format!(
-        " .text\n .globl f\n .type f, @function\nf:\n .cfi_startproc\n{code}\n ret\n .cfi_endproc\n .size f, .-f\n .type g, @function\ng:\n \
+        " .ident \"GCC: (none)\"\n .text\n .globl f\n .type f, @function\nf:\n .cfi_startproc\n{code}\n ret\n .cfi_endproc\n .size f, .-f\n .type g, @function\ng:\n \
          .cfi_startproc\n ret\n .cfi_endproc\n .size g, .-g\n .data\n .p2align 5\n .type a, @object\na: .quad 1\n .size a, 8\n \
          .p2align 5\n .type b, @object\nb: .quad 2\n .size b, 8\n .type c, @object\nc: .quad 3\n .size c, 8\n{more}\n"
     )
@@ -278,6 +278,17 @@ fn what_is_not_divided() {
         let summary = divided(&assembled(&source(code, more)));
         assert_eq!(parts(&summary, ".data"), 1, "{code} {more}");
         assert!(summary.limits.iter().any(|l| l.limit == Limit::UnprovedData), "{code} {more}");
+    }
+}
+
+/// Assembly may find an object by its distance from another one.
+#[test]
+fn objects_of_assembly_stay_together() {
+    let compiled = source(" lea a(%rip), %rax", "");
+    assert_eq!(parts(&divided(&assembled(&compiled)), ".data"), 3);
+    for other in ["", " .ident \"The Netwide Assembler 2.16\"\n"] {
+        let text = compiled.replace(" .ident \"GCC: (none)\"\n", other);
+        assert_eq!(parts(&divided(&assembled(&text)), ".data"), 1, "{other}");
     }
 }
 

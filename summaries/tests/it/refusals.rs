@@ -7,7 +7,7 @@ use summaries::{AtomKind, Granularity, ModuleSummary, SummaryOptions, Target, ex
 /// Two functions as a compiler writes them, with lines in the first, behind the second, and before both.
 fn source(before: &str, inside: &str, behind: &str) -> String {
     format!(
-        "{before}\n .text\n .p2align 4\n .globl f\n .type f, @function\nf:\n .cfi_startproc\n{inside}\n ret\n .cfi_endproc\n \
+        " .ident \"GCC: (none)\"\n{before}\n .text\n .p2align 4\n .globl f\n .type f, @function\nf:\n .cfi_startproc\n{inside}\n ret\n .cfi_endproc\n \
          .size f, .-f\n .p2align 4\n .type g, @function\ng:\n .cfi_startproc\n xor %eax, %eax\n nop\n ret\n .cfi_endproc\n \
          .size g, .-g\n{behind}\n"
     )
@@ -334,4 +334,34 @@ fn references_from_undecoded_code() {
     let atom = &summary.atoms[retarget.target.index()];
     assert_eq!((atom.offset, summary.retargets.len()), (16, 1));
     assert!(summary.references.iter().any(|r| r.target == Target::Atom(retarget.target)));
+}
+
+/// Assembly with sizes and unwind tables may find a function by its distance from another one, which leaves no trace. A table of
+/// its own labels is proved, and so is a pointer.
+#[test]
+fn targets_that_are_computed() {
+    const TABLE: &str = " .section .rodata\n.Lt: .long .Lx - .Lt, .Ly - .Lt\n";
+    const DISTANCES: &str = " .section .rodata\n.Ld: .long 0, g - f\n";
+    let computed = " lea f(%rip), %rax\n lea .Ld(%rip), %rcx\n movslq (%rcx,%rdi,4), %rdx\n add %rdx, %rax\n";
+    for (compiler, before, inside, expected) in [
+        ("", DISTANCES, format!("{computed} jmp *%rax"), 1),
+        ("", DISTANCES, format!("{computed} call *%rax"), 1),
+        (" .ident \"The Netwide Assembler 2.16\"", DISTANCES, format!("{computed} call *%rax"), 1),
+        (" .ident \"GCC: (none)\"", DISTANCES, format!("{computed} call *%rax"), 2),
+        ("", "", " shl $4, %rdi\n lea (%rsi,%rdi), %rax\n call *%rax".to_owned(), 1),
+        ("", " .section .text.entry, \"ax\"\nentry: jmp *%rax\n", String::new(), 1),
+        ("", "", " call *%rdi\n mov (%rsi), %rax\n call *%rax\n jmp *8(%rsi)".to_owned(), 2),
+        (
+            "",
+            TABLE,
+            " lea .Lt(%rip), %rdx\n movslq (%rdx,%rax,4), %rax\n add %rdx, %rax\n jmp *%rax\n.Lx: nop\n.Ly:"
+                .to_owned(),
+            2,
+        ),
+    ] {
+        let text =
+            source("", &inside, "").replace(" .ident \"GCC: (none)\"\n", &format!("{compiler}\n{before}"));
+        let summary = divided(&assembled(&text));
+        assert_eq!(parts(&summary), expected, "{compiler} {before} {inside}: {:?}", summary.limits);
+    }
 }

@@ -13,6 +13,9 @@ pub(super) struct SplitContext<'a, 't> {
     pub(super) tables: &'t Tables<'a>,
     pub(super) atoms: &'t [Atom],
     pub(super) symbols: &'t [Symbol],
+    /// A compiler names itself in `.comment`. Assembly, with which any other module counts, may rely on how far its functions and objects
+    /// are from each other.
+    pub(super) compiled: bool,
     /// Runs the pieces of what can be done in pieces.
     pub(super) parallel_map: ParallelMap<'t>,
     /// By section index: the position in the list of [`Text`]s.

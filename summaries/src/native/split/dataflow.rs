@@ -11,7 +11,7 @@
 //! the jump goes through one of the tables whose addresses the function forms, each of which must then lead into the function.
 //!
 //! A jump through a number that was computed in any other way leads in compiled code to what a relocation names, or by a table
-//! that no jump claims. Assembly may have computed how far one function is from another: there it is not proved. A wrong pointer can't
+//! that no jump claims. Assembly may have computed how far one function is from another: there it is not proved, nor is a call. A wrong pointer can't
 //! make a claim: a table whose jump is not found here has entries that nothing claims.
 
 use std::num::NonZeroU32;
@@ -33,20 +33,11 @@ use crate::summary::Definition;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndirectJump {
     /// Through a table with this base; the jump is at an offset of a text.
-    Table {
-        base: SectionPlace,
-        text: usize,
-        offset: u64,
-    },
+    Table { base: SectionPlace, text: usize, offset: u64 },
     /// Through some table whose base is not followed.
-    AnyTable {
-        text: usize,
-        offset: u64,
-    },
-    Unproved {
-        text: usize,
-        offset: u64,
-    },
+    AnyTable { text: usize, offset: u64 },
+    /// Through a number that was computed otherwise; or a call through one.
+    Unproved { text: usize, offset: u64 },
 }
 
 /// Position of a relative relocation in [`SplitReferences::relative`], and one more: a [`Value`] has eight bytes.
@@ -135,9 +126,13 @@ pub(super) fn jumps(
     entered.dedup();
     let mut pieces = Vec::new();
     for (index, text) in texts.iter().enumerate().filter(|(_, t)| t.decoded) {
-        let jumping = |f: &&Function| text.instructions_of(f).iter().any(|i| i.flow == Flow::JumpRegister);
+        let is_indirect = |i: &Instruction| match i.flow {
+            Flow::IndirectCall => !context.compiled,
+            flow => flow == Flow::JumpRegister,
+        };
+        let jumping = |f: &&Function| text.instructions_of(f).iter().any(is_indirect);
         for function in text.functions.iter().filter(jumping) {
-            if !found.relative.is_empty() || takes_functions(context, text, function) {
+            if !found.relative.is_empty() || !context.compiled || takes_functions(context, text, function) {
                 pieces.push((index, text, function));
             }
         }
@@ -314,9 +309,12 @@ impl RegisterDataflow<'_, '_, '_, '_> {
                 *reached = true;
             }
             let through = match step {
-                Step::Jump { through } => Some(get(&state, through)),
+                Step::Jump { through } | Step::Call { through: Some(through) } => Some(get(&state, through)),
                 _ => None,
             };
+            if let Some(slot) = self.jumped.get_mut(at) {
+                *slot = through;
+            }
             self.apply(instruction, step, &mut state);
             if matches!(instruction.flow, Flow::Jump | Flow::Conditional)
                 && let Some(target) = instruction.target().and_then(|t| u64::try_from(t).ok())
@@ -329,9 +327,6 @@ impl RegisterDataflow<'_, '_, '_, '_> {
                 Flow::Call if is_noreturn(self.context, self.section, instruction) => return,
                 Flow::Next | Flow::Conditional | Flow::Call | Flow::IndirectCall => {}
                 Flow::JumpRegister => {
-                    if let Some(slot) = self.jumped.get_mut(at) {
-                        *slot = through;
-                    }
                     if let Some(Value::Sum(base)) = through {
                         self.enter_targets(base, &state);
                     }
@@ -413,7 +408,7 @@ impl RegisterDataflow<'_, '_, '_, '_> {
             Step::Load64 { written, .. } | Step::Other { written } => {
                 set_all(state, written, Value::Arithmetic);
             }
-            Step::Call => set_all(state, CALLER_SAVED, Value::Unknown),
+            Step::Call { .. } => set_all(state, CALLER_SAVED, Value::Unknown),
             _ => {}
         }
         let (to, value) = match (step, value) {
@@ -482,7 +477,7 @@ impl RegisterDataflow<'_, '_, '_, '_> {
                 _ => Value::Arithmetic,
             },
             Step::Add { to, from } => sum(to, from),
-            Step::Load64 { .. } | Step::Constant { .. } | Step::Call => Value::Pointer,
+            Step::Load64 { .. } | Step::Constant { .. } | Step::Call { .. } => Value::Pointer,
             Step::Select { to, from } => joined(of(to), from.map_or(Value::Pointer, of)),
             Step::Jump { .. } | Step::Padding | Step::Other { .. } => return None,
         })
@@ -512,11 +507,17 @@ impl RegisterDataflow<'_, '_, '_, '_> {
         for (instruction, through) in self.own.iter().zip(&self.jumped) {
             let Some(through) = *through else { continue };
             let (text, offset) = (self.index, u64::from(instruction.offset));
+            let compiled = self.context.compiled && self.function.is_compiled();
             match through {
                 // What isn't followed leads to what some relocation or table names.
                 Value::Pointer | Value::Code | Value::Unknown => {}
                 // So does a number in compiled code, whatever was done to get it.
-                Value::Arithmetic | Value::Base(_) | Value::Entry { .. } if self.function.is_compiled() => {}
+                Value::Arithmetic | Value::Base(_) | Value::Entry { .. } if compiled => {}
+                _ if instruction.flow == Flow::IndirectCall => {
+                    if !compiled {
+                        jumps.push(IndirectJump::Unproved { text, offset });
+                    }
+                }
                 Value::AnySum => jumps.push(IndirectJump::AnyTable { text, offset }),
                 Value::Sum(base) => {
                     if let Some(entry) = self.found.relative.get(base.position()) {

@@ -105,7 +105,7 @@ impl Depth {
     }
 
     fn after(self, change: StackChange, step: Step) -> Depth {
-        let kept = self.frame.filter(|_| step == Step::Call || !step.may_write(RBP));
+        let kept = self.frame.filter(|_| matches!(step, Step::Call { .. }) || !step.may_write(RBP));
         match change {
             StackChange::By(n) => Depth { now: self.now.and_then(|now| now.checked_sub(n)), frame: kept },
             StackChange::Frame => Depth { now: self.now, frame: self.now },

@@ -19,7 +19,7 @@ use super::extents::part_of;
 use super::references::{DataReference, PcRelativeReference, RetargetedRelocation, SplitReferences};
 use super::text::{Text, Tie};
 use crate::limit::Limit;
-use crate::summary::{Definition, Symbol, SymbolKind};
+use crate::summary::{Atom, AtomKind, Definition, Symbol, SymbolKind};
 
 /// A range of data that belongs to the part that holds an offset of a text.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +45,14 @@ pub(super) fn claim(
     let partners = if asked { partners(context, texts, &found.jumps) } else { Vec::new() };
     refuse_mid_function_addresses(context, texts, found, &partners);
     let jumps = dataflow::jumps(context, texts, found);
+    let is_unread = |atom: &&Atom| {
+        let text = context.text_of(atom.section).and_then(|t| texts.get(t));
+        atom.kind == AtomKind::Code && atom.size > 0 && !text.is_some_and(|t| t.decoded)
+    };
+    if let Some(unread) = context.atoms.iter().find(is_unread).filter(|_| !context.compiled) {
+        let own = context.describe(unread.section);
+        refuse_all(texts, &format!("any jump of section {own}, which was not decoded"));
+    }
     let mut proofs: Vec<(SectionPlace, Part)> = Vec::new();
     let mut any: Vec<Part> = Vec::new();
     for jump in jumps {
@@ -56,8 +64,12 @@ pub(super) fn claim(
             IndirectJump::Table { base, .. } => proofs.extend(part.map(|part| (base, part))),
             IndirectJump::AnyTable { .. } => any.extend(part),
             IndirectJump::Unproved { .. } => {
-                if let Some(text) = texts.get_mut(text) {
-                    text.refuse(Limit::UnprovedJump, format!("the jump at {offset:#x}"));
+                let own = texts.get(text).map_or(0, |t| t.section);
+                let detail = format!("the jump at {offset:#x} of section {}", context.describe(own));
+                match (context.compiled, texts.get_mut(text)) {
+                    (false, _) => refuse_all(texts, &detail),
+                    (true, Some(text)) => text.refuse(Limit::UnprovedJump, detail),
+                    (true, None) => {}
                 }
             }
         }
@@ -108,6 +120,13 @@ pub(super) fn claim(
         }
     }
     claimed
+}
+
+/// Refuse all sections of assembly with several functions: it knows how far they are from each other.
+fn refuse_all(texts: &mut [Text<'_>], detail: &str) {
+    for text in texts.iter_mut().filter(|text| text.is_worth_it()) {
+        text.refuse(Limit::UnprovedJump, detail);
+    }
 }
 
 /// Refuse the sections with addresses in the middle of a function, but for entries of absolute tables: what follows, without a

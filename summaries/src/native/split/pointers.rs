@@ -45,6 +45,11 @@ pub(super) fn divide(
     limits: &mut Vec<LimitRecord>,
 ) -> Result<()> {
     for data in all.iter_mut() {
+        if !context.compiled {
+            data.refuse(
+                "no compiler is named in .comment, and assembly may find its neighbours by their place",
+            );
+        }
         objects::read(context, data)?;
     }
     for atom in context.atoms {
