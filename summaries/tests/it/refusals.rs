@@ -349,6 +349,20 @@ fn targets_that_are_computed() {
         (" .ident \"The Netwide Assembler 2.16\"", DISTANCES, format!("{computed} call *%rax"), 1),
         (" .ident \"GCC: (none)\"", DISTANCES, format!("{computed} call *%rax"), 2),
         ("", "", " shl $4, %rdi\n lea (%rsi,%rdi), %rax\n call *%rax".to_owned(), 1),
+        ("", DISTANCES, " lea g(%rip), %rax\n add .Ld(,%rdi,4), %eax\n push %rax".to_owned(), 1),
+        (
+            "",
+            DISTANCES,
+            " lea g(%rip), %rax\n add $16, %rax\n mov %rax, -8(%rsp)\n jmp *-8(%rsp)".to_owned(),
+            1,
+        ),
+        (
+            "",
+            "",
+            " lea g(%rip), %rax\n mov %rax, %rdi\n cmp %rax, %rsi\n push %rax\n mov %rax, (%rsi)\n mov (%rsi), %eax"
+                .to_owned(),
+            2,
+        ),
         ("", " .section .text.entry, \"ax\"\nentry: jmp *%rax\n", String::new(), 1),
         ("", "", " call *%rdi\n mov (%rsi), %rax\n call *%rax\n jmp *8(%rsi)".to_owned(), 2),
         (

@@ -23,10 +23,11 @@ use super::context::SplitContext;
 use super::division::SectionPlace;
 use super::references::{PcRelativeReference, SplitReferences};
 use super::text::{Function, Text};
-use crate::native::decode::{Field, Flow, Gpr, Instruction, Step, Steps};
+use crate::native::decode::{self, Field, Flow, Gpr, Instruction, Step, Steps};
 use crate::native::relocations::types::{R_X86_64_PC32, R_X86_64_PLT32};
 use crate::native::relocations::{Rela, symbol_of, type_of};
 use crate::parallel::collect;
+use crate::registers::RSP;
 use crate::summary::Definition;
 
 /// A jump through a register that is not through a pointer.
@@ -36,7 +37,7 @@ pub(super) enum IndirectJump {
     Table { base: SectionPlace, text: usize, offset: u64 },
     /// Through some table whose base is not followed.
     AnyTable { text: usize, offset: u64 },
-    /// Through a number that was computed otherwise; or a call through one.
+    /// Through a number that was computed otherwise; a call through one, or a sum of the address of another function.
     Unproved { text: usize, offset: u64 },
 }
 
@@ -60,6 +61,8 @@ enum Value {
     Unknown,
     /// An address that was not computed here.
     Pointer,
+    /// The address of another function.
+    Function,
     /// An address in this function's code, or that plus a number.
     Code,
     /// A number that was computed here.
@@ -101,7 +104,9 @@ fn entry(table: Option<TableIndex>, bases: u16) -> Option<Value> {
 fn joined(a: Value, b: Value) -> Value {
     match (a, b) {
         (x, y) if x == y => x,
-        (Value::Pointer | Value::Code, Value::Pointer | Value::Code) => Value::Pointer,
+        (Value::Pointer | Value::Function | Value::Code, Value::Pointer | Value::Function | Value::Code) => {
+            Value::Pointer
+        }
         (Value::Sum(_) | Value::AnySum, Value::Sum(_) | Value::AnySum) => Value::AnySum,
         (Value::Entry { table: s, bases: x }, Value::Entry { table: t, bases: y }) => {
             entry(s.filter(|_| s == t), x & y).unwrap_or(Value::Unknown)
@@ -130,9 +135,16 @@ pub(super) fn jumps(
             Flow::IndirectCall => !context.compiled,
             flow => flow == Flow::JumpRegister,
         };
-        let jumping = |f: &&Function| text.instructions_of(f).iter().any(is_indirect);
-        for function in text.functions.iter().filter(jumping) {
-            if !found.relative.is_empty() || !context.compiled || takes_functions(context, text, function) {
+        let jumping = |f: &Function| text.instructions_of(f).iter().any(is_indirect);
+        for function in &text.functions {
+            let is_asked = match jumping(function) {
+                true if !found.relative.is_empty() || !context.compiled => true,
+                is_jumping => {
+                    let is_free = !context.compiled || is_jumping && !function.is_compiled();
+                    is_free && takes_functions(context, text, function)
+                }
+            };
+            if is_asked {
                 pieces.push((index, text, function));
             }
         }
@@ -154,6 +166,7 @@ pub(super) fn jumps(
             section: text.section,
             index,
             function,
+            bytes: text.bytes,
             own,
             relas: relas_within(context.relas_of(text.section), function),
             steps: steps.collect(),
@@ -161,6 +174,7 @@ pub(super) fn jumps(
             states: Vec::new(),
             reached: vec![false; own.len()],
             jumped: vec![None; own.len()],
+            computed: None,
             work: Vec::new(),
             budget: (own.len() + tables).saturating_mul(64),
         };
@@ -171,7 +185,7 @@ pub(super) fn jumps(
     collect(context.parallel_map, pieces.len(), of_function).concat()
 }
 
-/// Whether a function that no compiler need have written has the address of another one as an operand.
+/// Whether a function has the address of another one as an operand.
 fn takes_functions(context: &SplitContext<'_, '_>, text: &Text<'_>, function: &Function) -> bool {
     let own = text.instructions_of(function);
     let relas = context.relas_of(text.section);
@@ -189,15 +203,14 @@ fn takes_functions(context: &SplitContext<'_, '_>, text: &Text<'_>, function: &F
         let to = rela.r_addend.get(LE).saturating_add(distance).saturating_add_unsigned(symbol.value);
         section != text.section || !within(to)
     };
-    !function.is_compiled()
-        && own.iter().filter(|i| i.field != Field::Branch).any(|i| {
-            let first = relas.partition_point(|(_, r)| r.r_offset.get(LE) < u64::from(i.offset));
-            let inside =
-                relas.get(first..).unwrap_or(&[]).iter().take_while(|(_, r)| r.r_offset.get(LE) < i.end());
-            let resolved = matches!(i.field, Field::RipRelative { .. }) && !i.target().is_some_and(within);
-            let mut inside = inside.peekable();
-            if inside.peek().is_none() { resolved } else { inside.any(|(_, rela)| is_other(rela, i)) }
-        })
+    own.iter().filter(|i| i.field != Field::Branch).any(|i| {
+        let first = relas.partition_point(|(_, r)| r.r_offset.get(LE) < u64::from(i.offset));
+        let inside =
+            relas.get(first..).unwrap_or(&[]).iter().take_while(|(_, r)| r.r_offset.get(LE) < i.end());
+        let resolved = matches!(i.field, Field::RipRelative { .. }) && !i.target().is_some_and(within);
+        let mut inside = inside.peekable();
+        if inside.peek().is_none() { resolved } else { inside.any(|(_, rela)| is_other(rela, i)) }
+    })
 }
 
 /// The relocations of a section that apply to a function.
@@ -213,6 +226,8 @@ struct RegisterDataflow<'f, 'c, 'a, 't> {
     /// The position of the section in the list of texts.
     index: usize,
     function: &'f Function,
+    /// The bytes of the section.
+    bytes: &'f [u8],
     own: &'f [Instruction],
     /// The relocations of the function, ascending by place.
     relas: &'f [(u32, Rela)],
@@ -224,6 +239,8 @@ struct RegisterDataflow<'f, 'c, 'a, 't> {
     reached: Vec<bool>,
     /// What each jump through a register may go to, as far as paths have come.
     jumped: Vec<Option<Value>>,
+    /// The first instruction found that computes with the address of another function.
+    computed: Option<u64>,
     /// Instructions that begin basic blocks, to be visited.
     work: Vec<usize>,
     /// How many entries of tables may still be followed.
@@ -315,6 +332,9 @@ impl RegisterDataflow<'_, '_, '_, '_> {
             if let Some(slot) = self.jumped.get_mut(at) {
                 *slot = through;
             }
+            if self.computes_with_function(at, step, &state) {
+                self.computed.get_or_insert(instruction.offset.into());
+            }
             self.apply(instruction, step, &mut state);
             if matches!(instruction.flow, Flow::Jump | Flow::Conditional)
                 && let Some(target) = instruction.target().and_then(|t| u64::try_from(t).ok())
@@ -371,7 +391,7 @@ impl RegisterDataflow<'_, '_, '_, '_> {
     /// What a RIP-relative operand means: a place in data that may be a table, or a place in code.
     fn address(&self, instruction: &Instruction) -> Value {
         let is_own = |offset: u64| (self.function.start..self.function.end).contains(&offset);
-        let code = |own: bool| if own { Value::Code } else { Value::Pointer };
+        let code = |own: bool| if own { Value::Code } else { Value::Function };
         let rela = self.relocation(instruction).and_then(|r| self.relas.get(r)).map(|(_, r)| r);
         let Some(rela) = rela else {
             return code(instruction.target().and_then(|t| u64::try_from(t).ok()).is_some_and(is_own));
@@ -396,6 +416,17 @@ impl RegisterDataflow<'_, '_, '_, '_> {
             Ok(found) => TableIndex::new(found).map_or(Value::Pointer, Value::Base),
             Err(_) => Value::Pointer,
         }
+    }
+
+    /// Whether a relocation of the instruction is against a symbol of divisible code: an immediate, or an entry of the offset table.
+    fn names_function(&self, instruction: &Instruction) -> bool {
+        let place = |r: &(u32, Rela)| r.1.r_offset.get(LE);
+        let first = self.relas.partition_point(|r| place(r) < u64::from(instruction.offset));
+        let own = self.relas.get(first..).unwrap_or(&[]).iter().take_while(|r| place(r) < instruction.end());
+        own.filter_map(|(_, rela)| self.context.symbols.get(symbol_of(rela).index())).any(|symbol| {
+            let Definition::Atom(atom) = symbol.definition else { return false };
+            self.context.section_of(atom).is_some_and(|section| self.context.text_of(section).is_some())
+        })
     }
 
     fn apply(&self, instruction: &Instruction, step: Step, state: &mut State) {
@@ -464,7 +495,7 @@ impl RegisterDataflow<'_, '_, '_, '_> {
                 // In other code what is added may be meant to lead from one function to another.
                 let compiled = self.function.is_compiled();
                 let may_be = |r: Gpr| match of(r) {
-                    Value::Unknown | Value::Pointer | Value::Base(_) => r != to,
+                    Value::Unknown | Value::Pointer | Value::Function | Value::Base(_) => r != to,
                     Value::Arithmetic => r != to && compiled,
                     _ => false,
                 };
@@ -477,6 +508,9 @@ impl RegisterDataflow<'_, '_, '_, '_> {
                 _ => Value::Arithmetic,
             },
             Step::Add { to, from } => sum(to, from),
+            Step::Load64 { .. } | Step::Constant { .. } if self.names_function(instruction) => {
+                Value::Function
+            }
             Step::Load64 { .. } | Step::Constant { .. } | Step::Call { .. } => Value::Pointer,
             Step::Select { to, from } => joined(of(to), from.map_or(Value::Pointer, of)),
             Step::Jump { .. } | Step::Padding | Step::Other { .. } => return None,
@@ -503,14 +537,32 @@ impl RegisterDataflow<'_, '_, '_, '_> {
         }
     }
 
+    /// Whether an instruction computes with the address of another function. A copy, a comparison and a store do not.
+    fn computes_with_function(&self, at: usize, step: Step, state: &State) -> bool {
+        let is_function = |r: Gpr| get(state, r) == Value::Function;
+        match step {
+            Step::Sum { a, b, .. } => is_function(a) || is_function(b),
+            Step::Add { to, from } => is_function(to) || is_function(from),
+            Step::Other { written } if written & !(1 << RSP) != 0 => {
+                let own = self.own.get(at).and_then(|i| self.bytes.get(i.offset as usize..i.end() as usize));
+                let bytes = own.unwrap_or(&[]);
+                (0..16).any(|register| is_function(register) && decode::reads(bytes, register))
+            }
+            _ => false,
+        }
+    }
+
     fn results(&self, jumps: &mut Vec<IndirectJump>) {
+        if let Some(offset) = self.computed.filter(|_| !self.context.compiled) {
+            jumps.push(IndirectJump::Unproved { text: self.index, offset });
+        }
         for (instruction, through) in self.own.iter().zip(&self.jumped) {
             let Some(through) = *through else { continue };
             let (text, offset) = (self.index, u64::from(instruction.offset));
             let compiled = self.context.compiled && self.function.is_compiled();
             match through {
                 // What isn't followed leads to what some relocation or table names.
-                Value::Pointer | Value::Code | Value::Unknown => {}
+                Value::Pointer | Value::Function | Value::Code | Value::Unknown => {}
                 // So does a number in compiled code, whatever was done to get it.
                 Value::Arithmetic | Value::Base(_) | Value::Entry { .. } if compiled => {}
                 _ if instruction.flow == Flow::IndirectCall => {
