@@ -9,9 +9,9 @@
 pub(crate) enum Exposure {
     /// The operation copies, compares, or shows a tag.
     Nothing,
-    /// Addresses of code escape.
+    /// The addresses of code among its operands escape.
     Code,
-    /// All addresses escape.
+    /// All addresses that its operands hold escape.
     Everything,
 }
 
@@ -26,7 +26,7 @@ impl Exposure {
         match mask {
             0..=TAGS => Exposure::Nothing,
             ..0 if mask.unsigned_abs().is_power_of_two() => Exposure::Nothing,
-            0..=IN_PAGE => Exposure::Code,
+            16..=IN_PAGE => Exposure::Code,
             _ => Exposure::Everything,
         }
     }

@@ -196,41 +196,6 @@ impl<'m> BodyBuilder<'m> {
         Ok(())
     }
 
-    /// An operation uses the value so.
-    pub(super) fn expose(&mut self, from: ValueId, exposure: Exposure) -> Result<(), NotFollowed> {
-        if exposure != Exposure::Nothing
-            && let Some(from) = self.value(from)?
-        {
-            self.expose_value(from, exposure);
-        }
-        Ok(())
-    }
-
-    fn expose_value(&mut self, from: ValueIdx, exposure: Exposure) {
-        match exposure {
-            Exposure::Nothing => {}
-            Exposure::Code => self.push(Constraint::EscapeCode { from }),
-            Exposure::Everything => self.push(Constraint::Escape { from }),
-        }
-    }
-
-    /// The bits of an integer; 0 for any other type.
-    pub(super) fn bits(&self, ty: Option<TypeId>) -> u32 {
-        match ty.and_then(|ty| self.module().types.get(ty)) {
-            Some(Type::Integer { bits }) => u32::try_from(*bits).unwrap_or_default(),
-            _ => 0,
-        }
-    }
-
-    /// Whether a type has elements of so few bits that comparing them tells which bits an address has.
-    fn is_of_pieces(&self, ty: Option<TypeId>) -> bool {
-        let element = match ty.and_then(|ty| self.module().types.get(ty)) {
-            Some(Type::Vector { element, .. }) => Some(*element),
-            _ => ty,
-        };
-        (1..=16).contains(&self.bits(element))
-    }
-
     /// Notes the global values that an operand is: who only compares them learns nothing of what they hold.
     pub(super) fn compare(&mut self, operand: ValueId) {
         let places = self.values.places(operand).unwrap_or_default();

@@ -9,6 +9,7 @@ mod abi;
 mod assembly;
 mod body;
 mod calls;
+mod exposures;
 mod initializer;
 mod intrinsics;
 mod mapping;

@@ -61,7 +61,7 @@ enum Value {
     Unknown,
     /// An address that was not computed here.
     Pointer,
-    /// The address of another function.
+    /// The address of another function, as it was formed.
     Function,
     /// An address in this function's code, or that plus a number.
     Code,
@@ -226,7 +226,7 @@ struct RegisterDataflow<'f, 'c, 'a, 't> {
     /// The position of the section in the list of texts.
     index: usize,
     function: &'f Function,
-    /// The bytes of the section.
+    /// The bytes of the section that holds the function.
     bytes: &'f [u8],
     own: &'f [Instruction],
     /// The relocations of the function, ascending by place.
