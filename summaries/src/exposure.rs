@@ -17,6 +17,8 @@ pub(crate) enum Exposure {
 
 /// The bits that tags of pointers are in: with them alone nobody forms an address.
 const TAGS: i64 = 15;
+/// The number of highest bits with which alone nobody forms an address.
+const SIGN_BITS: i64 = 4;
 /// The bits of an offset in a page.
 const IN_PAGE: i64 = 4095;
 
@@ -34,6 +36,12 @@ impl Exposure {
     /// The exposure by setting or flipping the bits of a constant.
     pub(crate) fn of_bits(bits: i64) -> Exposure {
         if (0..=TAGS).contains(&bits) { Exposure::Nothing } else { Exposure::Code }
+    }
+
+    /// The exposure by a shift to the right of an operand of this many bits. One that leaves the highest bits alone tells a sign.
+    pub(crate) fn of_shift_right(width: u32, by: i64) -> Exposure {
+        let highest = i64::from(width) - SIGN_BITS;
+        if width >= 32 && by >= highest { Exposure::Nothing } else { Exposure::Code }
     }
 
     /// The exposure of an operand of this many bits.

@@ -360,16 +360,6 @@ impl Step {
     }
 }
 
-/// Whether the instruction reads a register, as an operand or for an address.
-pub(crate) fn reads(bytes: &[u8], register: Gpr) -> bool {
-    let decoded = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
-    let mut factory = InstructionInfoFactory::new();
-    factory.info(&decoded).used_registers().iter().any(|used| {
-        let full = used.register().full_register();
-        full.is_gpr64() && full.number() == usize::from(register) && effects::accesses(used.access()).0
-    })
-}
-
 /// Decodes [`Step`]s; reused, since it keeps buffers.
 pub(crate) struct Steps(InstructionInfoFactory);
 

@@ -541,6 +541,7 @@ impl<'m> BodyBuilder<'m> {
             (binary::SUB, Some(_)) => Exposure::Nothing,
             (binary::AND, Some(mask)) => Exposure::of_mask(mask),
             (binary::OR | binary::XOR, Some(constant)) => Exposure::of_bits(constant),
+            (binary::LSHR | binary::ASHR, Some(by)) => Exposure::of_shift_right(bits, by),
             (binary::AND | binary::SHL | binary::LSHR | binary::ASHR, None) => Exposure::Everything,
             _ => Exposure::Code,
         };

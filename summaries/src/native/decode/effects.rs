@@ -279,6 +279,16 @@ fn puts_bit_in_flags(decoded: &Decoded) -> bool {
     }
 }
 
+/// Whether the instruction reads a register, as an operand or for an address.
+pub(crate) fn reads(bytes: &[u8], register: RegisterId) -> bool {
+    let decoded = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
+    let mut factory = InstructionInfoFactory::new();
+    factory.info(&decoded).used_registers().iter().any(|used| {
+        let full = used.register().full_register();
+        full.is_gpr64() && full.number() == usize::from(register) && accesses(used.access()).0
+    })
+}
+
 /// Whether both operands are one register.
 pub(super) fn is_twice_the_same(decoded: &Decoded) -> bool {
     decoded.op_count() == 2

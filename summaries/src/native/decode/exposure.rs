@@ -44,9 +44,11 @@ pub(crate) fn exposure(bytes: &[u8]) -> Exposure {
         And | Test => of_constant(Exposure::of_mask, else_everything),
         Or | Xor => of_constant(Exposure::of_bits, Exposure::Code),
         Bt | Bts | Btr | Btc => else_everything,
-        Shl | Sal | Shr | Sar | Rol | Ror | Rcl | Rcr | Shld | Shrd => {
-            of_constant(|_| Exposure::Code, else_everything)
-        }
+        Shr | Sar => match immediate(&decoded) {
+            Some(by) => Exposure::of_shift_right(width(&decoded), by),
+            None => else_everything,
+        },
+        Shl | Sal | Rol | Ror | Rcl | Rcr | Shld | Shrd => of_constant(|_| Exposure::Code, else_everything),
         Shlx | Shrx | Sarx | Andn | Bextr | Bzhi | Pext | Pdep => else_everything,
         Pshufd | Vpshufd | Shufps | Vshufps if moves_pairs(&decoded) => Exposure::Nothing,
         Palignr | Vpalignr if immediate(&decoded) == Some(8) => Exposure::Nothing,
@@ -78,4 +80,30 @@ fn width(decoded: &Decoded) -> u32 {
         _ => decoded.op0_register().size(),
     };
     8 * bytes as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_bit_is_no_address() {
+        let cases: [(&[u8], Exposure); 9] = [
+            // shr $31,%eax; shr $28,%eax; sar $63,%rax
+            (&[0xc1, 0xe8, 0x1f], Exposure::Nothing),
+            (&[0xc1, 0xe8, 0x1c], Exposure::Nothing),
+            (&[0x48, 0xc1, 0xf8, 0x3f], Exposure::Nothing),
+            // shr $27,%eax; shr %eax; shr $31,%rax; shr $7,%al
+            (&[0xc1, 0xe8, 0x1b], Exposure::Code),
+            (&[0xd1, 0xe8], Exposure::Code),
+            (&[0x48, 0xc1, 0xe8, 0x1f], Exposure::Code),
+            (&[0xc0, 0xe8, 0x07], Exposure::Code),
+            // shr %cl,%eax; shr %cl,%rax
+            (&[0xd3, 0xe8], Exposure::Code),
+            (&[0x48, 0xd3, 0xe8], Exposure::Everything),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(exposure(bytes), expected, "{bytes:x?}");
+        }
+    }
 }

@@ -546,7 +546,7 @@ impl RegisterDataflow<'_, '_, '_, '_> {
             Step::Other { written } if written & !(1 << RSP) != 0 => {
                 let own = self.own.get(at).and_then(|i| self.bytes.get(i.offset as usize..i.end() as usize));
                 let bytes = own.unwrap_or(&[]);
-                (0..16).any(|register| is_function(register) && decode::reads(bytes, register))
+                (0..16).any(|register| is_function(register) && decode::effects::reads(bytes, register))
             }
             _ => false,
         }
