@@ -449,7 +449,7 @@ fn known(decoded: &Decoded, written: impl FnOnce() -> u16) -> Option<Step> {
             let is_register = decoded.op0_kind() == OpKind::Register;
             Some(Step::Call { through: if is_register { wide(to) } else { None } })
         }
-        _ if matches!(decoded.flow_control(), FlowControl::Next) && is_cmov(decoded) => {
+        _ if matches!(decoded.flow_control(), FlowControl::Next) && kinds::is_cmov(decoded) => {
             let from = if two_registers { Some(wide(from())?) } else { None };
             Some(Step::Select { to: wide(to)?, from })
         }
@@ -459,29 +459,6 @@ fn known(decoded: &Decoded, written: impl FnOnce() -> u16) -> Option<Step> {
 
 fn is_immediate(kind: OpKind) -> bool {
     matches!(kind, OpKind::Immediate32 | OpKind::Immediate64 | OpKind::Immediate32to64)
-}
-
-fn is_cmov(decoded: &Decoded) -> bool {
-    use Mnemonic::*;
-    matches!(
-        decoded.mnemonic(),
-        Cmova
-            | Cmovae
-            | Cmovb
-            | Cmovbe
-            | Cmove
-            | Cmovg
-            | Cmovge
-            | Cmovl
-            | Cmovle
-            | Cmovne
-            | Cmovno
-            | Cmovnp
-            | Cmovns
-            | Cmovo
-            | Cmovp
-            | Cmovs
-    )
 }
 
 #[cfg(test)]

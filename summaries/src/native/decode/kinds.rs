@@ -1,6 +1,6 @@
 //! Lists of instructions: those that only move bytes, and those that do more than the decoder's tables say.
 
-use iced_x86::{FlowControl, Instruction as Decoded, Mnemonic, OpKind};
+use iced_x86::{ConditionCode, FlowControl, Instruction as Decoded, Mnemonic, OpKind};
 
 /// Instructions that put together or choose between pieces of 8 bytes or more.
 pub(super) fn only_moves(decoded: &Decoded) -> bool {
@@ -52,11 +52,13 @@ pub(super) fn only_moves(decoded: &Decoded) -> bool {
             | Fcmovne
             | Fcmovnbe
             | Fcmovnu
-    ) || decoded.condition_code() != iced_x86::ConditionCode::None && is_cmov(decoded)
+    ) || is_cmov(decoded)
 }
 
-fn is_cmov(decoded: &Decoded) -> bool {
-    decoded.op_count() == 2 && decoded.flow_control() == FlowControl::Next && {
+/// A conditional move of 64 bits.
+pub(super) fn is_cmov(decoded: &Decoded) -> bool {
+    let is_conditional = decoded.condition_code() != ConditionCode::None;
+    is_conditional && decoded.op_count() == 2 && decoded.flow_control() == FlowControl::Next && {
         let size = decoded.op0_register().size();
         decoded.op0_kind() == OpKind::Register && size == 8
     }
