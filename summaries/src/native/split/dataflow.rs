@@ -391,7 +391,8 @@ impl RegisterDataflow<'_, '_, '_, '_> {
     /// What a RIP-relative operand means: a place in data that may be a table, or a place in code.
     fn address(&self, instruction: &Instruction) -> Value {
         let is_own = |offset: u64| (self.function.start..self.function.end).contains(&offset);
-        let code = |own: bool| if own { Value::Code } else { Value::Function };
+        // Assembly may add a distance to a label of its own function, too.
+        let code = |own: bool| if own && self.context.compiled { Value::Code } else { Value::Function };
         let rela = self.relocation(instruction).and_then(|r| self.relas.get(r)).map(|(_, r)| r);
         let Some(rela) = rela else {
             return code(instruction.target().and_then(|t| u64::try_from(t).ok()).is_some_and(is_own));
