@@ -5,7 +5,7 @@
 //! handlers to callees: two clients of the sparse solver, over calls. An indirect call leads to each function
 //! whose address is taken, and a function may make some unless its code shows that it does not. LLVM's thin link propagates `NoUnwind`, `MayThrow` and `HasUnknownCall` likewise.
 //!
-//! What starts an unwinding, reads the tables or is unknown is in [`unwind_models`](super::unwind_models).
+//! What starts an unwinding, reads the tables or is unknown is in [`unwind_models`].
 
 use rayon::prelude::*;
 use summaries::native::{ComputedCalls, computed_calls, fde_sizes};
