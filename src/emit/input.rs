@@ -229,8 +229,12 @@ impl<'a> Input<'a> {
 
     /// An error of this stage that names the file and section `index`.
     pub(super) fn about(&self, index: usize, message: impl Into<String>) -> Error {
-        let name = String::from_utf8_lossy(self.section_name(index)).into_owned();
-        malformed(message).in_section(format!("{name} [{index}]"))
+        malformed(message).in_section(self.section_label(index))
+    }
+
+    /// The name and the index of a section, as messages say them.
+    pub(super) fn section_label(&self, index: usize) -> String {
+        format!("{} [{index}]", String::from_utf8_lossy(self.section_name(index)))
     }
 
     /// The header of section `index`; an error if there is none.

@@ -74,6 +74,11 @@ impl RelocatedSection {
             tombstone,
         })
     }
+
+    /// Whether the entries are of contents that are not loaded and can be read in place.
+    pub(super) fn is_read_in_place(&self) -> bool {
+        !self.alloc && !self.compressed
+    }
 }
 
 /// What the field of a relocation holds.
@@ -106,6 +111,31 @@ pub(super) fn field_of(kind: RelocationType) -> Option<(u8, Formula)> {
         elf::R_X86_64_SIZE32 => (4, Formula::Size),
         _ => return None,
     })
+}
+
+/// Width and meaning of the field of an entry that relocates one of `size` bytes of section `index`, which is not allocated.
+///
+/// # Errors
+/// The type is unknown, the symbol is not there, or the field is outside of the section. Linkers refuse such an entry, and it would be lost
+/// when the section is written anew.
+pub(super) fn checked_field_of(
+    input: &Input<'_>,
+    index: usize,
+    size: usize,
+    entry: &Rela,
+) -> Result<(u8, Formula)> {
+    let kind = entry.r_type(LE, false);
+    let offset = entry.r_offset.get(LE);
+    let (width, formula) = field_of(kind)
+        .ok_or_else(|| input.about(index, format!("the relocation at {offset:#x} is of type {}", kind.0)))?;
+    let symbol = entry.r_sym(LE, false);
+    if input.added_section(symbol).is_none() {
+        input.place(symbol as usize).map_err(|e| e.in_section(input.section_label(index)))?;
+    }
+    if offset.checked_add(u64::from(width)).is_none_or(|end| end > size as u64) {
+        return Err(input.about(index, format!("the relocation at {offset:#x} is outside of the section")));
+    }
+    Ok((width, formula))
 }
 
 /// Decide one relocation. `near` is a hint where to search: any number to begin with, and then what the last decision left there.

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use super::input::{Input, LE, Rela, Role};
 use super::parts::SplitSections;
-use super::relocation_action::{RelocatedSection, RelocationAction, action_of, field_of};
+use super::relocation_action::{RelocatedSection, RelocationAction, action_of, checked_field_of, field_of};
 use super::sections::{PartRelocations, SectionDisposition};
 use super::symbol_table::EmittedSymbols;
 use super::symbols::Symbols;
@@ -75,6 +75,10 @@ pub(super) fn scan(
         }
         let relocated = RelocatedSection::of(input, target_index)?;
         let divided = parts.of(relocated.section);
+        if relocated.is_read_in_place() {
+            let size = input.data(target_index)?.len();
+            entries.iter().try_for_each(|e| checked_field_of(input, target_index, size, e).map(drop))?;
+        }
         let actions = actions(input, unwind, parts, symbols, relocated, entries)?;
         let mut any = entries.is_empty() && divided.is_none();
         for (entry, action) in entries.iter().zip(&actions) {

@@ -321,7 +321,8 @@ fn copies_that_outgrow_the_limit_of_files() {
     }
 }
 
-/// One bit of a section header is wrong, in live and in dead code and in data: a link that the linker refuses is refused with us.
+/// One bit of a section header is wrong, in live and in dead code, in data and in debug information: a link that the linker refuses is
+/// refused with us.
 #[test]
 fn damaged_section_headers() {
     let mut session = Session::new("hostile/headers");
@@ -330,20 +331,30 @@ fn damaged_section_headers() {
         "a.c",
         "int data[4] = { 1 }; int *table[] = { data, data + 1 };\n\
         int live(int x) { return *table[x & 1] + x; }\nint dead(int x) { return live(x) + 1; }\n\
-        void _start(void) { live(2); __asm__ volatile (\"mov $60, %eax; xor %edi, %edi; syscall\"); }\n",
+        int result; void _start(void) { result = live(2); __asm__ volatile (\"mov $60, %eax; xor %edi, %edi; syscall\"); }\n",
     );
-    session.must(&Job::new(&dir, "gcc").words(
-        "-O1 -fno-pic -fno-inline -fno-asynchronous-unwind-tables -ffunction-sections -fdata-sections -c a.c",
-    ));
+    let gcc = Job::new(&dir, "gcc").words("-O1 -fno-pic -fno-inline -fno-asynchronous-unwind-tables -c a.c");
+    session.must(&gcc.clone().words("-ffunction-sections -fdata-sections -o sections.o"));
+    session.must(&gcc.words("-g -fno-function-sections -fno-data-sections -o debug.o"));
     tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-    let good = std::fs::read(session.path("a.o")).unwrap();
-    let headers = u64::from_le_bytes(good[0x28..0x30].try_into().unwrap()) as usize;
-    let count = usize::from(u16::from_le_bytes(good[0x3c..0x3e].try_into().unwrap()));
-    // The offsets in a header of: type, flags, size, sh_link, sh_info.
-    let bits = [(4, 1), (9, 8), (32, 8), (40, 1), (40, 8), (44, 1), (44, 8)];
-    for linker in [Linker::Lld, Linker::Bfd, Linker::Gold] {
+    // The offsets in a header of: type, flags, the file offset, size, sh_link, sh_info.
+    let bits = [(4, 1), (9, 8), (24, 1), (24, 8), (25, 1), (32, 8), (40, 1), (40, 8), (44, 1), (44, 8)];
+    for (object, linker) in ["sections.o", "debug.o"]
+        .into_iter()
+        .flat_map(|object| [Linker::Lld, Linker::Bfd, Linker::Gold, Linker::Mold].map(|l| (object, l)))
+    {
+        let good = std::fs::read(session.path(object)).unwrap();
+        let headers = u64::from_le_bytes(good[0x28..0x30].try_into().unwrap()) as usize;
+        let count = usize::from(u16::from_le_bytes(good[0x3c..0x3e].try_into().unwrap()));
+        let names: Vec<String> = object::Object::sections(&object::File::parse(&*good).unwrap())
+            .map(|s| object::ObjectSection::name(&s).unwrap().to_owned())
+            .collect();
         let (mut refused, mut differing) = (0, Vec::new());
         for (section, (field, bit)) in (1..count).flat_map(|section| bits.map(|bit| (section, bit))) {
+            // Dead code is removed with its relocations, damaged or not.
+            if names[section - 1].ends_with(".dead") && [24, 25].contains(&field) {
+                continue;
+            }
             let mut bytes = good.clone();
             bytes[headers + 64 * section + field] ^= bit;
             session.write("damaged.o", &bytes);
@@ -352,19 +363,23 @@ fn damaged_section_headers() {
                 session.run(&job.env("LTO_PRUNE_LINKER", linker.path()))
             };
             let plain = run(&mut session, linker.path());
-            if plain.ok() {
+            // gold's own failures say nothing of the object.
+            if plain.ok() || plain.stderr.contains("internal error") {
                 continue;
             }
             refused += 1;
             let ours = run(&mut session, dir.join("shims/ld"));
-            if ours != plain {
+            // A linker that crashes prints addresses; mold's threads print in any order.
+            let is_ordered = plain.status == 1 && linker != Linker::Mold;
+            if ours.ok() || is_ordered && ours != plain {
                 differing.push(format!(
                     "section {section}, byte {field} ^ {bit}: {}{}",
                     plain.stderr, ours.stderr
                 ));
             }
         }
-        session.check(differing.is_empty(), &format!("{}:\n{}", linker.name(), differing.join("\n")));
-        session.check(refused > 8, &format!("{} refuses {refused} objects", linker.name()));
+        let what = format!("{object}, {}", linker.name());
+        session.check(differing.is_empty(), &format!("{what}:\n{}", differing.join("\n")));
+        session.check(refused > 8, &format!("{what} refuses {refused} objects"));
     }
 }

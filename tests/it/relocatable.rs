@@ -151,3 +151,58 @@ fn joined_objects_are_divided() {
         }
     }
 }
+
+/// Functions and objects stay if assembly finds them by their distance, and a linker joined it (`-r`) with compiled objects.
+#[test]
+fn joined_assembly_is_kept() {
+    let assembly =
+        ["asm_neighbours/tables.s", "asm_distances/jump.s", "asm_distances/quad.s", "asm_distances/stack.s"];
+    let sources = [
+        ("c.c", "int used(int x) { return x + 5; }\nint dead(int x) { return x * 7 + 1; }\n"),
+        (
+            "main.c",
+            "#include <stdio.h>\nint used(int), behind(long), before(long), through(long), jump(long), quad(long), stack(long);\n\
+             int main(void) {\n    printf(\"%d %d %d %d\", used(1), behind(2), before(1), through(2));\n\
+             for (int i = 0; i < 3; i++) printf(\" %d %d %d\", jump(i), quad(i), stack(i));\n    puts(\"\");\n    return 0;\n}\n",
+        ),
+    ];
+    for joiner in Linker::ALL {
+        let mut session = Session::new(&format!("joined-assembly/{}", joiner.name()));
+        let dir = session.dir().to_owned();
+        for (name, text) in sources {
+            session.write(name, text);
+        }
+        session.must(&Job::new(&dir, "gcc").words("-O1 -fno-function-sections -c c.c main.c"));
+        let mut objects = String::new();
+        for (i, source) in assembly.iter().enumerate() {
+            let source = tools::repository().join("fixtures").join(source);
+            session.must(&Job::new(&dir, "as").arg(source).arg("-o").arg(format!("{i}.o")));
+            objects += &format!(" {i}.o");
+        }
+        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        for (order, line) in [("last", format!("c.o{objects}")), ("first", format!("{} c.o", objects.trim()))]
+        {
+            let joined = session.run(&Job::new(&dir, joiner.path()).words("-r -o joined.o").words(&line));
+            if !joined.ok() {
+                session.check_eq(&joiner, &Linker::Wild, &joined.stderr);
+                continue;
+            }
+            let what = format!("assembly {order}");
+            let job = Job::new(&dir, "gcc")
+                .words("-B shims -no-pie main.o joined.o -o out -Wl,--prune-level=functions");
+            session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+            let printed = session.must(&Job::new(&dir, "./out")).stdout;
+            session.check_eq(&printed.as_str(), &"6 7 22 37 10 30 40 11 31 41 12 32 42\n", &what);
+            session.must(&Job::new(&dir, tools::lto_prune()).words("split joined.o -o split.o"));
+            session.must(
+                &Job::new(&dir, "gcc").words("-no-pie -fuse-ld=bfd -Wl,--gc-sections main.o split.o -o out"),
+            );
+            let printed = session.must(&Job::new(&dir, "./out")).stdout;
+            session.check_eq(
+                &printed.as_str(),
+                &"6 7 22 37 10 30 40 11 31 41 12 32 42\n",
+                &format!("{what}, split"),
+            );
+        }
+    }
+}

@@ -14,7 +14,7 @@ use object::elf;
 use object::pod;
 
 use crate::emit::input::{Input, LE, Rela, Role, SymbolPlace};
-use crate::emit::relocation_action::{Formula, field_of};
+use crate::emit::relocation_action::{Formula, checked_field_of};
 use crate::error::Result;
 
 const SECTION_SHIFT: u32 = 40;
@@ -49,7 +49,7 @@ impl<'a> DebugSection<'a> {
     /// Read section `index` of the input.
     ///
     /// # Errors
-    /// A compression that is not known, contents that can't be decompressed, a relocation outside of the section.
+    /// A compression that is not known, contents that can't be decompressed, a relocation that linkers refuse.
     pub(super) fn read(input: &Input<'a>, index: usize) -> Result<Self> {
         let raw = contents(input, index)?;
         let mut relocations: Cow<'a, [Rela]> = Cow::default();
@@ -67,12 +67,14 @@ impl<'a> DebugSection<'a> {
         }
         let mut linked = raw.to_vec();
         for entry in relocations.iter() {
-            let Some((width, Formula::Address)) = field_of(entry.r_type(LE, false)) else { continue };
+            let (width, formula) = checked_field_of(input, index, linked.len(), entry)?;
             let at = usize::try_from(entry.r_offset.get(LE)).unwrap_or(usize::MAX);
-            let field = at.checked_add(usize::from(width)).and_then(|end| linked.get_mut(at..end));
-            let field = field.ok_or_else(|| input.about(index, "a relocation is outside of the section"))?;
-            let value = value_of(input, entry)?.unwrap_or(0);
-            field.copy_from_slice(value.to_le_bytes().get(..usize::from(width)).unwrap_or(&[]));
+            if let Some(field) = linked.get_mut(at..at.saturating_add(usize::from(width)))
+                && formula == Formula::Address
+            {
+                let value = value_of(input, entry)?.unwrap_or(0);
+                field.copy_from_slice(value.to_le_bytes().get(..usize::from(width)).unwrap_or(&[]));
+            }
         }
         Ok(DebugSection { index, raw, linked, relocations })
     }

@@ -18,7 +18,7 @@ use object::elf;
 use rustc_hash::FxHashMap;
 
 use super::decode::{self, Flow, Instruction};
-use super::tables::{Result, Section, Tables};
+use super::tables::{Result, Tables};
 use crate::ids::AtomIdx;
 use crate::summary::{Atom, AtomKind, Definition, Reference, ReferenceKind, Symbol, SymbolKind, Target};
 
@@ -124,10 +124,31 @@ fn is_of_compiler(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bo
         && !symbols.iter().any(is_label)
 }
 
+/// Whether the symbols are those of one translation unit, and not of objects that a linker joined (`-r`).
+///
+/// The first symbol of a unit names its file, and no other one does. GNU ld and gold write section symbols before it, mold writes one for
+/// each input. lld keeps it first. But lld and GNU ld write a symbol for `.comment`, and assemblers write none.
+pub(super) fn is_one_unit(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bool {
+    let comment = comment(tables);
+    let is_of_comment = |symbol: &Symbol| match symbol.definition {
+        Definition::Atom(atom) => {
+            atoms.get(atom.index()).is_some_and(|atom| Some(atom.section as usize) == comment)
+        }
+        Definition::OtherSection(section) => Some(section as usize) == comment,
+        _ => false,
+    };
+    let files = symbols.iter().skip(1).enumerate().filter(|(_, symbol)| symbol.kind == SymbolKind::File);
+    files.map(|(at, _)| at).eq([0]) && !symbols.iter().any(is_of_comment)
+}
+
+/// The index of the section `.comment`.
+fn comment(tables: &Tables<'_>) -> Option<usize> {
+    tables.sections.iter().position(|section| tables.name(section.name) == b".comment")
+}
+
 /// Whether `.comment` has names, and only of compilers.
 pub(super) fn has_name_of_compiler(tables: &Tables<'_>) -> bool {
-    let is_comment = |section: &Section| tables.name(section.name) == b".comment";
-    let Some(index) = tables.sections.iter().position(is_comment) else { return false };
+    let Some(index) = comment(tables) else { return false };
     let comment = u32::try_from(index).ok().and_then(|index| tables.data(index).ok()).unwrap_or(&[]);
     let is_known = |name: &[u8]| COMPILERS.iter().any(|c| name.windows(c.len()).any(|part| part == *c));
     let mut names = comment.split(|byte| *byte == 0).filter(|name| !name.is_empty()).peekable();
