@@ -183,7 +183,7 @@ fn tables_are_cut_off() {
 /// Objects in `.data`: a and b of 8 bytes with padding between, c behind b without, and code of a function.
 fn source(code: &str, more: &str) -> String {
     format!(
-        " .ident \"GCC: (none)\"\n .text\n .globl f\n .type f, @function\nf:\n .cfi_startproc\n{code}\n ret\n .cfi_endproc\n .size f, .-f\n .type g, @function\ng:\n \
+        " .file \"a.c\"\n .ident \"GCC: (none)\"\n .text\n .globl f\n .type f, @function\nf:\n .cfi_startproc\n{code}\n ret\n .cfi_endproc\n .size f, .-f\n .type g, @function\ng:\n \
          .cfi_startproc\n ret\n .cfi_endproc\n .size g, .-g\n .data\n .p2align 5\n .type a, @object\na: .quad 1\n .size a, 8\n \
          .p2align 5\n .type b, @object\nb: .quad 2\n .size b, 8\n .type c, @object\nc: .quad 3\n .size c, 8\n{more}\n"
     )

@@ -7,7 +7,7 @@ use summaries::{AtomKind, Granularity, ModuleSummary, SummaryOptions, Target, ex
 /// Two functions as a compiler writes them, with lines in the first, behind the second, and before both.
 fn source(before: &str, inside: &str, behind: &str) -> String {
     format!(
-        " .ident \"GCC: (none)\"\n{before}\n .text\n .p2align 4\n .globl f\n .type f, @function\nf:\n .cfi_startproc\n{inside}\n ret\n .cfi_endproc\n \
+        " .file \"a.c\"\n .ident \"GCC: (none)\"\n{before}\n .text\n .p2align 4\n .globl f\n .type f, @function\nf:\n .cfi_startproc\n{inside}\n ret\n .cfi_endproc\n \
          .size f, .-f\n .p2align 4\n .type g, @function\ng:\n .cfi_startproc\n xor %eax, %eax\n nop\n ret\n .cfi_endproc\n \
          .size g, .-g\n{behind}\n"
     )
