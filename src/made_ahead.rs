@@ -11,6 +11,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::config::Config;
@@ -20,8 +21,7 @@ use crate::messages;
 
 /// The user and group that stand for every one that a user namespace does not map.
 const UNMAPPED: u32 = 65534;
-/// The bits of `st_mode` for a folder in which only owners remove files, and for writing by the group and by others.
-const STICKY: u32 = 0o1000;
+/// The bits of `st_mode` for writing by the group and by others.
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
@@ -64,7 +64,7 @@ pub fn open(path: &Path, input: Option<&Path>) -> io::Result<MappedFile> {
 /// Whether only those can have written the file or folder at `path` who can write `input` as well, or are root or the effective user.
 ///
 /// The owners of the file, of a symbolic link to it and of its folder are such users, and nobody else may write to the file or the folder.
-/// A group may write to it that may also write `input`. In a sticky folder the owners of files alone count, and the file has no second name.
+/// A group may write to it that may also write `input`, in the same folder and without an access control list.
 ///
 /// # Errors
 /// It is not trusted: an error of the kind `PermissionDenied` that names the file, the fact and an action.
@@ -76,7 +76,9 @@ pub fn is_trusted(path: &Path, of_path: &Metadata, input: Option<&Path>) -> io::
     };
     let may_write_input = |gid: u32| {
         let writes = |meta: &Metadata| meta.mode() & GROUP_WRITES != 0 && meta.gid() == gid;
-        gid != UNMAPPED && of_input.as_ref().is_some_and(writes)
+        gid != UNMAPPED
+            && of_input.as_ref().is_some_and(writes)
+            && input.is_some_and(|input| is_beside(path, input) && !has_access_list(input))
     };
     let others_write = |meta: &Metadata| {
         meta.mode() & OTHERS_WRITE != 0 || meta.mode() & GROUP_WRITES != 0 && !may_write_input(meta.gid())
@@ -106,17 +108,25 @@ pub fn is_trusted(path: &Path, of_path: &Metadata, input: Option<&Path>) -> io::
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let meta = folder.metadata()?;
         owned(folder, &meta, "its folder")?;
-        if !others_write(&meta) {
-            continue;
-        }
-        if meta.mode() & STICKY == 0 {
+        // Also in a sticky folder: anybody can move a file there that root owns and that he wrote.
+        if others_write(&meta) {
             return refuse(folder, "others may write to its folder; run chmod go-w on that".to_owned());
-        }
-        if of_path.nlink() > 1 {
-            return refuse(path, "it has a second name, and others may write to its folder".to_owned());
         }
     }
     Ok(())
+}
+
+/// Whether both are in one folder, so that who reaches one reaches the other.
+fn is_beside(path: &Path, input: &Path) -> bool {
+    let folder = |path: &Path| path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
+    folder(path).is_some_and(|of_path| folder(input) == Some(of_path))
+}
+
+/// Whether a POSIX access control list says who writes the file. The bits of the group are then the most that the list allows to anybody.
+fn has_access_list(path: &Path) -> bool {
+    // Too small for a list, so that one is an error of another kind.
+    let list = rustix::fs::getxattr(path, "system.posix_acl_access", &mut [0_u8; 1]);
+    !matches!(list, Err(Errno::NODATA | Errno::OPNOTSUPP))
 }
 
 /// What [`is_trusted`] says of a file, where that is why it can't be read.

@@ -131,6 +131,9 @@ impl Cache {
 
     /// The contents of the entry with this key.
     pub fn read(&self, key: &CacheKey) -> Option<Vec<u8>> {
+        if self.is_refused() {
+            return None;
+        }
         let path = self.path(key);
         let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
         let entry = made_ahead::open(&path, None).ok()?;
@@ -150,7 +153,7 @@ impl Cache {
         if !self.dir.is_dir() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
         }
-        if *self.is_refused.get_or_init(|| self.refusal().is_some()) {
+        if self.is_refused() {
             return Err(std::io::ErrorKind::PermissionDenied.into());
         }
         // Dropped on an error, and then removed; left behind by a kill, it is trimmed like an entry.
@@ -159,6 +162,10 @@ impl Cache {
         file.write_all(&hash(contents))?;
         file.persist(self.path(key))?;
         Ok(())
+    }
+
+    fn is_refused(&self) -> bool {
+        *self.is_refused.get_or_init(|| self.refusal().is_some())
     }
 
     /// Remove the entry with this key.
@@ -299,6 +306,10 @@ mod tests {
             fs::copy(&path, cache.path(&other)).unwrap();
             assert_eq!(cache.get(&other), None);
         }
+        // A folder that others write to is not read either.
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
+        fs::set_permissions(dir.path(), permissions).unwrap();
+        assert_eq!(Cache::new(dir.path(), DEFAULT_LIMIT).get(&key), None);
     }
 
     #[test]

@@ -338,7 +338,8 @@ fn damaged_section_headers() {
     session.must(&gcc.words("-g -fno-function-sections -fno-data-sections -o debug.o"));
     tools::shim_dir(&session.path("shims"), &tools::lto_prune());
     // The offsets in a header of: type, flags, the file offset, size, sh_link, sh_info.
-    let bits = [(4, 1), (9, 8), (24, 1), (24, 8), (25, 1), (32, 8), (40, 1), (40, 8), (44, 1), (44, 8)];
+    let bits =
+        [(4, 1), (4, 0x16), (9, 8), (24, 1), (24, 8), (25, 1), (32, 8), (40, 1), (40, 8), (44, 1), (44, 8)];
     for (object, linker) in ["sections.o", "debug.o"]
         .into_iter()
         .flat_map(|object| [Linker::Lld, Linker::Bfd, Linker::Gold, Linker::Mold].map(|l| (object, l)))
@@ -350,13 +351,22 @@ fn damaged_section_headers() {
             .map(|s| object::ObjectSection::name(&s).unwrap().to_owned())
             .collect();
         let (mut refused, mut differing) = (0, Vec::new());
+        let mut damages = Vec::new();
         for (section, (field, bit)) in (1..count).flat_map(|section| bits.map(|bit| (section, bit))) {
             // Dead code is removed with its relocations, damaged or not.
-            if names[section - 1].ends_with(".dead") && [24, 25].contains(&field) {
-                continue;
+            if !names[section - 1].ends_with(".dead") || ![24, 25].contains(&field) {
+                damages.push((headers + 64 * section + field, bit));
             }
+        }
+        // Other types for the relocations of what is written anew: R_X86_64_64 becomes R_X86_64_PC32, PLT32, TPOFF32.
+        for section in (1..count).filter(|s| names[*s - 1].starts_with(".rela.debug")) {
+            let start = headers + 64 * section + 24;
+            let table = u64::from_le_bytes(good[start..start + 8].try_into().unwrap()) as usize;
+            damages.extend([1 ^ 2, 1 ^ 4, 1 ^ 23].map(|bits| (table + 24 + 8, bits)));
+        }
+        for (at, bit) in damages {
             let mut bytes = good.clone();
-            bytes[headers + 64 * section + field] ^= bit;
+            bytes[at] ^= bit;
             session.write("damaged.o", &bytes);
             let run = |session: &mut Session, program| {
                 let job = Job::new(&dir, program).words("damaged.o -o out");
@@ -372,10 +382,7 @@ fn damaged_section_headers() {
             // A linker that crashes prints addresses; mold's threads print in any order.
             let is_ordered = plain.status == 1 && linker != Linker::Mold;
             if ours.ok() || is_ordered && ours != plain {
-                differing.push(format!(
-                    "section {section}, byte {field} ^ {bit}: {}{}",
-                    plain.stderr, ours.stderr
-                ));
+                differing.push(format!("byte {at:#x} ^ {bit}: {}{}", plain.stderr, ours.stderr));
             }
         }
         let what = format!("{object}, {}", linker.name());

@@ -411,9 +411,12 @@ fn read_symtab<'a>(bytes: &'a [u8], sections: &[Section]) -> Result<Option<Symta
         )));
     }
     let mut extended = None;
-    for (i, s) in of_type(elf::SHT_SYMTAB_SHNDX.0).filter(|(_, s)| s.link as usize == index) {
+    for (i, s) in of_type(elf::SHT_SYMTAB_SHNDX.0) {
+        if s.link as usize != index {
+            return Err(malformed(format!("section [{i}]: extended section indices of section {}", s.link)));
+        }
         let words = section_bytes(bytes, s)
-            .filter(|d| d.len() / 4 >= entries.len())
+            .filter(|d| d.len() / 4 == entries.len() && d.len() % 4 == 0 && s.entsize == 4)
             .ok_or_else(|| malformed(format!("section [{i}]: extended section indices outside the file")))?;
         extended = Some(words);
     }
