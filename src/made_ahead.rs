@@ -64,7 +64,7 @@ pub fn open(path: &Path, input: Option<&Path>) -> io::Result<MappedFile> {
 /// Whether only those can have written the file or folder at `path` who can write `input` as well, or are root or the effective user.
 ///
 /// The owners of the file, of a symbolic link to it and of its folder are such users, and nobody else may write to the file or the folder.
-/// A group may write to it that may also write `input`, in the same folder and without an access control list.
+/// A group is an exception if it may also write `input`, in the same folder. An access control list ends the exception.
 ///
 /// # Errors
 /// It is not trusted: an error of the kind `PermissionDenied` that names the file, the fact and an action.
@@ -80,8 +80,9 @@ pub fn is_trusted(path: &Path, of_path: &Metadata, input: Option<&Path>) -> io::
             && of_input.as_ref().is_some_and(writes)
             && input.is_some_and(|input| is_beside(path, input) && !has_access_list(input))
     };
-    let others_write = |meta: &Metadata| {
-        meta.mode() & OTHERS_WRITE != 0 || meta.mode() & GROUP_WRITES != 0 && !may_write_input(meta.gid())
+    let others_write = |what: &Path, meta: &Metadata| {
+        let by_group = meta.mode() & GROUP_WRITES != 0;
+        meta.mode() & OTHERS_WRITE != 0 || by_group && (has_access_list(what) || !may_write_input(meta.gid()))
     };
     let refuse = |what: &Path, fact: String| {
         let of = if what == path { String::new() } else { format!(" ({})", what.display()) };
@@ -96,7 +97,7 @@ pub fn is_trusted(path: &Path, of_path: &Metadata, input: Option<&Path>) -> io::
     };
     owned(path, of_path, "it")?;
     owned(path, &path.symlink_metadata()?, "the link to it")?;
-    if others_write(of_path) {
+    if others_write(path, of_path) {
         return refuse(path, "others may write to it; run chmod go-w on it".to_owned());
     }
     // Who exchanges a folder puts one there that is his own.
@@ -108,23 +109,23 @@ pub fn is_trusted(path: &Path, of_path: &Metadata, input: Option<&Path>) -> io::
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let meta = folder.metadata()?;
         owned(folder, &meta, "its folder")?;
-        // Also in a sticky folder: anybody can move a file there that root owns and that he wrote.
-        if others_write(&meta) {
+        // A sticky folder is no exception: its users can move files into it that root owns, with contents of their own.
+        if others_write(folder, &meta) {
             return refuse(folder, "others may write to its folder; run chmod go-w on that".to_owned());
         }
     }
     Ok(())
 }
 
-/// Whether both are in one folder, so that who reaches one reaches the other.
+/// Whether both are in one folder, so that the same users reach them.
 fn is_beside(path: &Path, input: &Path) -> bool {
     let folder = |path: &Path| path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
     folder(path).is_some_and(|of_path| folder(input) == Some(of_path))
 }
 
-/// Whether a POSIX access control list says who writes the file. The bits of the group are then the most that the list allows to anybody.
+/// Whether the file has a POSIX access control list. The group's bits of its mode are then the mask of that list (acl(5)).
 fn has_access_list(path: &Path) -> bool {
-    // Too small for a list, so that one is an error of another kind.
+    // No list fits into one byte, and one that doesn't fit is an error of another kind.
     let list = rustix::fs::getxattr(path, "system.posix_acl_access", &mut [0_u8; 1]);
     !matches!(list, Err(Errno::NODATA | Errno::OPNOTSUPP))
 }

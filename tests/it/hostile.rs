@@ -358,7 +358,7 @@ fn damaged_section_headers() {
                 damages.push((headers + 64 * section + field, bit));
             }
         }
-        // Other types for the relocations of what is written anew: R_X86_64_64 becomes R_X86_64_PC32, PLT32, TPOFF32.
+        // Emission writes debug sections anew. Their relocations get other types: R_X86_64_64 becomes R_X86_64_PC32, PLT32, TPOFF32.
         for section in (1..count).filter(|s| names[*s - 1].starts_with(".rela.debug")) {
             let start = headers + 64 * section + 24;
             let table = u64::from_le_bytes(good[start..start + 8].try_into().unwrap()) as usize;

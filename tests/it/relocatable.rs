@@ -152,7 +152,8 @@ fn joined_objects_are_divided() {
     }
 }
 
-/// Functions and objects stay if assembly finds them by their distance, and a linker joined it (`-r`) with compiled objects.
+/// Assembly that a linker joined (`-r`) with compiled objects is no compiler's. The link keeps functions and objects that the assembly finds by
+/// their distance, and the section into which it falls through.
 #[test]
 fn joined_assembly_is_kept() {
     let assembly =
@@ -161,11 +162,16 @@ fn joined_assembly_is_kept() {
         ("c.c", "int used(int x) { return x + 5; }\nint dead(int x) { return x * 7 + 1; }\n"),
         (
             "main.c",
-            "#include <stdio.h>\nint used(int), behind(long), before(long), through(long), jump(long), quad(long), stack(long);\n\
-             int main(void) {\n    printf(\"%d %d %d %d\", used(1), behind(2), before(1), through(2));\n\
-             for (int i = 0; i < 3; i++) printf(\" %d %d %d\", jump(i), quad(i), stack(i));\n    puts(\"\");\n    return 0;\n}\n",
+            "#include <stdio.h>\nint used(int), behind(long), before(long), through(long), jump(long), quad(long), stack(long), goes_on(void);\n\
+             int main(int c, char **v) {\n    printf(\"%d %d %d %d\", used(1), behind(2), before(1), through(2));\n\
+             for (int i = 0; i < 3; i++) printf(\" %d %d %d\", jump(i), quad(i), stack(i));\n    if (c > 1) printf(\" %d\", goes_on());\n    return 0;\n}\n",
         ),
     ];
+    // Without `.file`, and with types and sizes as a compiler writes them.
+    let falls_through = ".section .text.one,\"ax\"\n.globl goes_on\n.type goes_on, @function\ngoes_on: mov $50, %eax\n.size goes_on, .-goes_on\n\
+                         .section .text.two,\"ax\"\n.globl goal\n.type goal, @function\ngoal: inc %eax\n ret\n.size goal, .-goal\n\
+                         .section .note.GNU-stack,\"\",@progbits\n";
+    let expected = "6 7 22 37 10 30 40 11 31 41 12 32 42";
     for joiner in Linker::ALL {
         let mut session = Session::new(&format!("joined-assembly/{}", joiner.name()));
         let dir = session.dir().to_owned();
@@ -173,7 +179,9 @@ fn joined_assembly_is_kept() {
             session.write(name, text);
         }
         session.must(&Job::new(&dir, "gcc").words("-O1 -fno-function-sections -c c.c main.c"));
-        let mut objects = String::new();
+        session.write("goes_on.s", falls_through);
+        session.must(&Job::new(&dir, "as").words("goes_on.s -o goes_on.o"));
+        let mut objects = " goes_on.o".to_owned();
         for (i, source) in assembly.iter().enumerate() {
             let source = tools::repository().join("fixtures").join(source);
             session.must(&Job::new(&dir, "as").arg(source).arg("-o").arg(format!("{i}.o")));
@@ -191,18 +199,15 @@ fn joined_assembly_is_kept() {
             let job = Job::new(&dir, "gcc")
                 .words("-B shims -no-pie main.o joined.o -o out -Wl,--prune-level=functions");
             session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
-            let printed = session.must(&Job::new(&dir, "./out")).stdout;
-            session.check_eq(&printed.as_str(), &"6 7 22 37 10 30 40 11 31 41 12 32 42\n", &what);
+            let printed = session.must(&Job::new(&dir, "./out").arg("falls-through")).stdout;
+            session.check_eq(&printed, &format!("{expected} 51"), &what);
+            // A linker that collects sections keeps no section for what falls through into it, divided or not.
             session.must(&Job::new(&dir, tools::lto_prune()).words("split joined.o -o split.o"));
-            session.must(
-                &Job::new(&dir, "gcc").words("-no-pie -fuse-ld=bfd -Wl,--gc-sections main.o split.o -o out"),
-            );
+            let job =
+                Job::new(&dir, "gcc").words("-no-pie -fuse-ld=bfd -Wl,--gc-sections main.o split.o -o out");
+            session.must(&job);
             let printed = session.must(&Job::new(&dir, "./out")).stdout;
-            session.check_eq(
-                &printed.as_str(),
-                &"6 7 22 37 10 30 40 11 31 41 12 32 42\n",
-                &format!("{what}, split"),
-            );
+            session.check_eq(&printed.as_str(), &expected, &format!("{what}, split"));
         }
     }
 }

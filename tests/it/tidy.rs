@@ -107,6 +107,31 @@ fn none(findings: Vec<String>) {
     assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
 }
 
+/// Nothing lies at the top but what has its place there.
+#[test]
+fn the_top_level() {
+    const NAMES: &[&str] = &[
+        "CHANGELOG.md",
+        "Cargo.lock",
+        "Cargo.toml",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "README.md",
+        "bench",
+        "docs",
+        "fixtures",
+        "fuzz",
+        "proptest-regressions",
+        "rustfmt.toml",
+        "src",
+        "summaries",
+        "tests",
+    ];
+    let top = |path: PathBuf| path.iter().next().unwrap().to_string_lossy().into_owned();
+    let stray = |name: &String| !name.starts_with('.') && !NAMES.contains(&name.as_str());
+    none(files().into_iter().map(top).filter(stray).collect());
+}
+
 #[test]
 fn every_file_says_what_it_decides() {
     let bad = rust_files().into_iter().filter(|(_, text)| !text.starts_with("//! "));

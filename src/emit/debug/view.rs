@@ -14,7 +14,7 @@ use object::elf;
 use object::pod;
 
 use crate::emit::input::{Input, LE, Rela, Role, SymbolPlace};
-use crate::emit::relocation_action::{Formula, checked_field_of, field_of};
+use crate::emit::relocation_action::{Formula, checked_field_of};
 use crate::error::Result;
 
 const SECTION_SHIFT: u32 = 40;
@@ -68,9 +68,13 @@ impl<'a> DebugSection<'a> {
         let mut linked = raw.to_vec();
         for entry in relocations.iter() {
             let (width, formula) = checked_field_of(input, index, linked.len(), entry)?;
-            if !is_of_debug_information(entry) {
-                let kind = entry.r_type(LE, false).0;
-                return Err(input.about(index, format!("a relocation of type {kind} in debug information")));
+            let kind = entry.r_type(LE, false);
+            // lld refuses these in debug information, and mold the first.
+            let of_thread = [elf::R_X86_64_TPOFF32, elf::R_X86_64_TPOFF64];
+            if formula == Formula::Relative || of_thread.contains(&kind) {
+                return Err(
+                    input.about(index, format!("a relocation of type {} in debug information", kind.0))
+                );
             }
             let at = usize::try_from(entry.r_offset.get(LE)).unwrap_or(usize::MAX);
             if let Some(field) = linked.get_mut(at..at.saturating_add(usize::from(width)))
@@ -98,18 +102,9 @@ impl<'a> DebugSection<'a> {
     }
 }
 
-/// Whether every linker accepts the type in debug information. lld refuses those relative to a place or to the thread's pointer, mold the
-/// first.
-fn is_of_debug_information(entry: &Rela) -> bool {
-    let refused = [elf::R_X86_64_TPOFF32, elf::R_X86_64_TPOFF64];
-    let kind = entry.r_type(LE, false);
-    !refused.contains(&kind) && !matches!(field_of(kind), Some((_, Formula::Relative)))
-}
-
 /// What an absolute relocation stores in the made-up address space; `None` if that is not known.
 fn value_of(input: &Input<'_>, entry: &Rela) -> Result<Option<u64>> {
-    let thread =
-        [elf::R_X86_64_DTPOFF32, elf::R_X86_64_DTPOFF64, elf::R_X86_64_TPOFF32, elf::R_X86_64_TPOFF64];
+    let thread = [elf::R_X86_64_DTPOFF32, elf::R_X86_64_DTPOFF64];
     let symbol = entry.r_sym(LE, false) as usize;
     if thread.contains(&entry.r_type(LE, false)) {
         return Ok(None);

@@ -117,18 +117,23 @@ fn is_of_compiler(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bo
         }
         _ => false,
     };
-    // Compilers name one file. Joined objects have more, or none where they were stripped.
-    let files = symbols.iter().filter(|symbol| symbol.kind == SymbolKind::File).take(2).count();
+    // Joined objects name several files, or none if they were stripped.
+    let files = || symbols.iter().filter(|symbol| symbol.kind == SymbolKind::File).take(2).count();
     let has_groups = || tables.sections.iter().any(|s| s.ty == elf::SHT_GROUP.0);
-    (files == 1 && has_name_of_compiler(tables) || files <= 1 && has_groups())
+    (is_compiled_unit(tables, atoms, symbols) || files() <= 1 && has_groups())
         && !symbols.iter().any(is_label)
+}
+
+/// Whether the module names compilers alone and is one translation unit.
+pub(super) fn is_compiled_unit(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bool {
+    has_name_of_compiler(tables) && is_one_unit(tables, atoms, symbols)
 }
 
 /// Whether the symbols are those of one translation unit, and not of objects that a linker joined (`-r`).
 ///
 /// The first symbol of a unit names its file, and no other one does. GNU ld and gold write section symbols before it, mold writes one for
 /// each input. lld keeps it first. But lld and GNU ld write a symbol for `.comment`, and assemblers write none.
-pub(super) fn is_one_unit(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bool {
+fn is_one_unit(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bool {
     let comment = comment(tables);
     let is_of_comment = |symbol: &Symbol| match symbol.definition {
         Definition::Atom(atom) => {
@@ -147,7 +152,7 @@ fn comment(tables: &Tables<'_>) -> Option<usize> {
 }
 
 /// Whether `.comment` has names, and only of compilers.
-pub(super) fn has_name_of_compiler(tables: &Tables<'_>) -> bool {
+fn has_name_of_compiler(tables: &Tables<'_>) -> bool {
     let Some(index) = comment(tables) else { return false };
     let comment = u32::try_from(index).ok().and_then(|index| tables.data(index).ok()).unwrap_or(&[]);
     let is_known = |name: &[u8]| COMPILERS.iter().any(|c| name.windows(c.len()).any(|part| part == *c));

@@ -32,7 +32,7 @@ pub(crate) use text::is_text;
 
 use object::endian::LittleEndian as LE;
 
-use super::fall_through::{has_name_of_compiler, is_one_unit};
+use super::fall_through::is_compiled_unit;
 use super::relocations::{self, Rela};
 use super::sections::{self, is_eh_frame};
 use super::symbols::SectionAtoms;
@@ -93,7 +93,7 @@ pub(crate) fn divide(
         tables,
         atoms,
         symbols,
-        compiled: has_name_of_compiler(tables) && is_one_unit(tables, atoms, symbols),
+        compiled: is_compiled_unit(tables, atoms, symbols),
         parallel_map,
         text_of,
         data: data.iter().map(|d| d.section).collect(),
