@@ -36,23 +36,35 @@ derive_sources() {
 rm -f "$apt"/parts/bench.*
 derive_sources
 
-aptget() {
-    apt-get -qq -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$apt/parts" \
+apt_with() {
+    tool=$1
+    shift
+    "$tool" -qq -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$apt/parts" \
         -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=root \
         -o Debug::NoLocking=1 "$@"
+}
+
+# Download a source package. A mirror may list a version that it does not hold: then an older one.
+download() {
+    for version in $(apt_with apt-cache showsrc "$1" | sed -n 's/^Version: //p' | sort -urV); do
+        rm -f ./*
+        apt_with apt-get source --download-only "$1=$version" && return
+    done
+    echo "fetch.sh: no version of $1 can be downloaded" >&2
+    return 1
 }
 
 updated=
 for name in "$@"; do
     [ -e "$work/src/$name/.unpacked" ] && continue
     if [ -z "$updated" ]; then
-        aptget update
+        apt_with apt-get update
         updated=1
     fi
     rm -rf "$apt/download/$name" "$work/src/$name"
     mkdir -p "$apt/download/$name"
     # apt checks every file against the signed index; dpkg-source applies Debian's patches.
-    (cd "$apt/download/$name" && aptget source --download-only "$name" &&
+    (cd "$apt/download/$name" && download "$name" &&
         dpkg-source --no-check -x ./*.dsc "$work/src/$name" >/dev/null)
     basename "$apt/download/$name"/*.dsc .dsc >"$work/src/$name/.unpacked"
     echo "fetched $(cat "$work/src/$name/.unpacked")"
