@@ -1,7 +1,7 @@
 #!/bin/sh
 # Build the objects of the benchmark programs, and record how each is linked, so that the link alone can be run again.
 #
-#   build.sh [--bitcode|--debug|--lto|--large] [lua bzip2 minigzip zstd sqlite3 cpp calls hexyl]      default: all; sources by fetch.sh
+#   build.sh [--bitcode|--debug|--lto|--large|--closed] [lua bzip2 minigzip zstd sqlite3 cpp calls hexyl]      default: all; sources by fetch.sh
 #
 # Each PROGRAM in each MODE (gcc-mono, gcc-fs, clang-mono, clang-fs; fs = -ffunction-sections -fdata-sections; for Rust
 # just "rust") gets a folder work/obj/PROGRAM/MODE with
@@ -12,6 +12,8 @@
 # --debug: instead gcc-debug and clang-debug, as gcc-mono and clang-mono but with -g, for `bench links`; not for Rust.
 # --large: instead the program llvm in mode gcc-large, a small program against the static libraries of llvm-19-dev, for `bench links`; it needs
 # that package, libz3-dev, zlib1g-dev, libzstd-dev and libxml2-dev.
+# --closed: instead lua, sqlite3, ninja and gperf in mode gcc-closed, for `bench unwind`: they load no code at run time, and C++ is compiled with -fno-exceptions;
+# `fetch.sh ninja-build gperf` fetches the last two.
 # --lto: instead the modes of `bench lto`, all linked by lld: lto-thin (bitcode with summaries), lto-full, lto-fat (both bitcode and
 # code, linked as code), lto-taken (the same, linked as bitcode), lto-half (every other object is native). For Rust: rustc -C linker-plugin-lto, rustc's own fat LTO, bitcode
 # embedded in code, and bitcode of the program alone.
@@ -24,12 +26,13 @@ jobs=$(nproc)
 bitcode= half= link_flags=
 kind=native
 case ${1-} in
---bitcode | --debug | --lto)
+--bitcode | --debug | --lto | --closed)
     kind=${1#--}
     shift
     ;;
 --large) set -- llvm ;;
 esac
+[ $# -gt 0 ] || [ $kind != closed ] || set -- lua sqlite3 ninja gperf
 [ $# -gt 0 ] || set -- lua bzip2 minigzip zstd sqlite3 cpp calls hexyl
 
 : "${GCC:=gcc}" "${GXX:=g++}" "${CLANG:=clang-19}" "${CLANGXX:=clang++-19}"
@@ -65,6 +68,7 @@ build_lua() {
     # Debian's package generates this header for its module search path.
     echo '#define DEB_HOST_MULTIARCH "x86_64-linux-gnu"' >lua5.4-deb-multiarch.h
     f="$flags -I. -std=gnu99 -DLUA_COMPAT_5_3 -DLUA_USE_LINUX"
+    [ $kind != closed ] || f="$flags -I. -std=gnu99 -DLUA_COMPAT_5_3 -DLUA_USE_POSIX"
     compile "$cc" "$f" $library "$src/lua.c"
     archive liblua.a $(for c in $library; do c=${c##*/}; echo "${c%.c}.o"; done)
     line "$cc" lua.o liblua.a -lm -Wl,-E -ldl
@@ -105,6 +109,7 @@ build_sqlite3() {
     f="$f -DSQLITE_ENABLE_STMTVTAB -DSQLITE_ENABLE_DBPAGE_VTAB -DSQLITE_ENABLE_DBSTAT_VTAB -DSQLITE_ENABLE_BYTECODE_VTAB"
     f="$f -DSQLITE_ENABLE_OFFSET_SQL_FUNC -DSQLITE_ENABLE_FTS4 -DSQLITE_ENABLE_FTS5 -DSQLITE_ENABLE_RTREE"
     f="$f -DSQLITE_ENABLE_GEOPOLY -DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_ENABLE_SESSION -DSQLITE_ENABLE_PREUPDATE_HOOK"
+    [ $kind != closed ] || f="$f -DSQLITE_OMIT_LOAD_EXTENSION"
     compile "$cc" "$f" "$src/sqlite3.c" "$src/shell.c"
     line "$cc" shell.o sqlite3.o -lm -ldl -lpthread
 }
@@ -138,6 +143,26 @@ build_calls() {
     awk -f "$here/calls/generate.awk" >"$work/calls.c"
     compile "$cc" "$flags" "$work/calls.c"
     line "$cc" ./*.o
+}
+
+build_ninja() {
+    src=$work/src/ninja-build/src
+    set --
+    for c in "$src"/*.cc; do
+        case ${c##*/} in
+        *test.cc | *-win32.cc | *.in.cc | browse.cc | hash_collision_bench.cc) ;;
+        *) set -- "$@" "$c" ;;
+        esac
+    done
+    compile "$cxx" "$flags -std=c++11 -fno-exceptions -fno-rtti -DUSE_PPOLL" "$@"
+    line "$cxx" ./*.o
+}
+
+build_gperf() {
+    src=$work/src/gperf
+    printf '#define PACKAGE_VERSION "3.1"\n#define HAVE_DYNAMIC_ARRAY 1\n' >config.h
+    compile "$cxx" "$flags -w -std=gnu++98 -fno-exceptions -I. -I$src/lib" "$src"/src/*.cc "$src"/lib/*.cc
+    line "$cxx" ./*.o
 }
 
 build_llvm() {
@@ -235,6 +260,7 @@ for program in "$@"; do
         bitcode=yes
         mode "$program" clang-bitcode "$CLANG" "$CLANGXX" "-O2 -w -flto"
         ;;
+    closed-*) mode "$program" gcc-closed "$GCC" "$GXX" "-O2 -w" ;;
     lto-*) lto "$program" ;;
     *-hexyl) mode hexyl rust cc c++ "" ;;
     *-llvm) mode llvm gcc-large "$GCC" "$GXX" "-O2 -w" ;;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The benchmark's share of CI: two small programs, what is kept of them beside lld's garbage
-# collection, that they still work with every linker, four dozen random programs; small links with every feature, killed ones,
+# collection, that they still work with every linker, four dozen random programs, and some that unwind; small links with every feature, killed ones,
 # damaged ones.
 #
 # It builds with the test profile, as the tests before it did; CARGO_TARGET_DIR is respected.
@@ -16,6 +16,7 @@ cargo run --quiet --locked -p bench -- check --only=bzip2,lua,cpp
 cargo run --quiet --locked -p bench -- audit --only=bzip2,lua,cpp --runs=3
 cargo run --quiet --locked -p bench -- soak --seeds=0..36
 cargo run --quiet --locked -p bench -- soak --level=pointers --seeds=0..12
+cargo run --quiet --locked -p bench -- soak --programs=unwind --one-compiler --seeds=0..16
 cargo run --quiet --locked -p bench -- differ --count=160 --seed=100000
 cargo run --quiet --locked -p bench -- kills --count=40
 cargo run --quiet --locked -p bench -- mutate --count=200 --seeds=100000..100200

@@ -12,10 +12,13 @@ use std::process::Command;
 use crate::Result;
 
 /// Programs in the order of every table.
-const PROGRAMS: [&str; 9] = ["lua", "bzip2", "minigzip", "zstd", "sqlite3", "cpp", "calls", "hexyl", "llvm"];
+const PROGRAMS: [&str; 11] =
+    ["lua", "bzip2", "minigzip", "zstd", "sqlite3", "cpp", "calls", "hexyl", "llvm", "ninja", "gperf"];
 const MODES: [&str; 5] = ["gcc-mono", "gcc-fs", "clang-mono", "clang-fs", "rust"];
 /// Modes of which the cost alone is of interest: large, and with debug information.
 const TIMED_MODES: [&str; 3] = ["gcc-large", "gcc-debug", "clang-debug"];
+/// The mode of programs that load no code at run time and that have no handlers.
+const CLOSED_MODES: [&str; 1] = ["gcc-closed"];
 /// Modes with LLVM bitcode, for lld alone.
 const LTO_MODES: [&str; 5] = ["lto-thin", "lto-full", "lto-fat", "lto-taken", "lto-half"];
 
@@ -85,6 +88,17 @@ impl Corpus {
         let timed = Corpus::in_modes(root.clone(), only, &TIMED_MODES)?;
         let mut corpus = Corpus::built(root, only)?;
         corpus.links.extend(timed.links);
+        corpus.having_links()
+    }
+
+    /// As [`Corpus::open`], and behind them the programs that load no code at run time and that are built.
+    ///
+    /// # Errors
+    /// If nothing fits, or lto-prune isn't built.
+    pub(crate) fn closed(root: PathBuf, only: &[String]) -> Result<Corpus> {
+        let closed = Corpus::in_modes(root.clone(), only, &CLOSED_MODES)?;
+        let mut corpus = Corpus::built(root, only)?;
+        corpus.links.extend(closed.links);
         corpus.having_links()
     }
 

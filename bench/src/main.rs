@@ -34,6 +34,7 @@ mod survey;
 mod symbols;
 mod table;
 mod trace;
+mod unwind;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -47,11 +48,12 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str =
-    "usage: bench links|actions|stops|folds|audit|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|scale|survey|recompiled|split [options]
+    "usage: bench links|actions|stops|folds|unwind|audit|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|scale|survey|recompiled|split [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   actions           each link in actions (docs/ACTIONS.md) is the link by one command; sizes and times
   stops             what becomes of code that only mentions of its address reach, and what keeps it, in bytes
   folds             .text with --icf=safe, the linker alone beside lto-prune
+  unwind            loaded bytes with --prune-unwind beside the same without unwind tables, and the time it takes
   audit             what `lto-prune audit` says of each link adds up, and in which time it does
   pages             the page of `lto-prune audit html` in a browser: whether it is right, and its times
   examples          whether docs/AUDIT.md shows what is printed; --write puts that there
@@ -88,7 +90,7 @@ options
   --one-compiler    soak: a seed by one compiler, gcc and clang in turn, not by both
   --trace           soak: trace what lld links, at --level=pointers
   --lto             soak: most units of clang as LLVM bitcode, by lld
-  --programs=KIND   soak: functions, pointers, csmith, twins (default: what suits the level)
+  --programs=KIND   soak: functions, pointers, csmith, twins, unwind (default: what suits the level)
   --csmith          soak: as --programs=csmith
   --jobs=N          soak, differ: programs at a time (default: as many as cores)
   --level=LEVEL     folds, audit, pages, check, lto, soak, reach: the --prune-level (default: functions)
@@ -195,6 +197,7 @@ fn run(args: &[String]) -> Result<bool> {
         "lto" => return lto::run_all(&Corpus::bitcode(root, &options.only)?, &options),
         "links" => return links::run(&Corpus::timed(root, &options.only)?, &options),
         "actions" => return actions::run(&Corpus::all(root, &options.only)?, &options),
+        "unwind" => return unwind::run(&Corpus::closed(root, &options.only)?, &options),
         "sites" => return sites::run(&Corpus::built(root, &options.only)?, &options),
         _ => {}
     }

@@ -74,6 +74,11 @@ impl SoakTools {
         })
     }
 
+    fn flags_of(&self, recipe: &Recipe) -> String {
+        let unwind = recipe.unwind.map(|mode| format!(" --prune-unwind={mode}"));
+        self.flags.clone() + &unwind.unwrap_or_default()
+    }
+
     fn linker(&self, name: &str) -> Result<&Path> {
         let found = self.linkers.iter().position(|l| l == name).and_then(|i| self.paths.get(i));
         Ok(found.ok_or("a linker that nobody chose")?)
@@ -88,7 +93,11 @@ pub(crate) enum SoakOutcome {
         pruned: u64,
         report: SoakReport,
         sites: (usize, usize),
+        /// Whether the program without unwind entries behaves in another way, if it was made.
+        control: Option<bool>,
     },
+    /// `--prune-unwind=drop` says that the program needs its entries.
+    Refused,
     /// Nothing was compared, for the reason given.
     Idle(String),
     Red(String),
@@ -123,6 +132,8 @@ pub(crate) struct SoakReport {
     pub(crate) limits: Vec<(String, u64, u64)>,
     /// Functions that live, that are stubs, that are gone.
     pub(crate) functions: [u64; 3],
+    /// Functions that lose their unwind entries, and that keep them.
+    pub(crate) entries: [u64; 2],
 }
 
 impl SoakReport {
@@ -131,6 +142,7 @@ impl SoakReport {
         Ok(SoakReport {
             limits: crate::report::limits(&report),
             functions: ["live", "stubs", "dead"].map(|k| report["functions"][k].as_u64().unwrap_or(0)),
+            entries: ["functions", "kept"].map(|k| report["unwind"][k].as_u64().unwrap_or(0)),
         })
     }
 }
@@ -211,7 +223,8 @@ pub(crate) fn run(
         return Ok(SoakOutcome::Idle("a compiler refuses it".into()));
     }
     let linker = tools.linker(&recipe.linker)?.to_string_lossy().into_owned();
-    let environment = [("LTO_PRUNE_LINKER", &*linker), ("LTO_PRUNE_FLAGS", &*tools.flags)];
+    let flags = tools.flags_of(recipe);
+    let environment = [("LTO_PRUNE_LINKER", &*linker), ("LTO_PRUNE_FLAGS", &*flags)];
     for (bin, environment) in [("plain-bin", &[][..]), ("pruned-bin", &environment[..])] {
         let Some(command) = recipe.library_by(bin) else { continue };
         let done = ran(dir, &command, environment)?;
@@ -229,6 +242,13 @@ pub(crate) fn run(
             plain.stderr.lines().next().unwrap_or("")
         )));
     }
+    if recipe.unwind == Some("drop")
+        && ["error: a.pruned: --prune-unwind=drop: ", "without unwind entries backtraces end early"]
+            .iter()
+            .any(|text| pruned.stderr.contains(text))
+    {
+        return Ok(SoakOutcome::Refused);
+    }
     if pruned.status != 0 {
         return Ok(SoakOutcome::Red(format!(
             "link, status {}: {}",
@@ -237,7 +257,10 @@ pub(crate) fn run(
         )));
     }
     let said = plain.stderr.replace("a.plain", "a.pruned").replace("plain-bin/ld", &linker);
-    if pruned.stderr.lines().any(|l| !said.lines().any(|k| k == l)) {
+    let is_note = |line: &str| {
+        recipe.unwind.is_some() && line.contains("note: a.pruned: ") && line.contains("unwind entries")
+    };
+    if pruned.stderr.lines().any(|l| !said.lines().any(|k| k == l) && !is_note(l)) {
         return Ok(SoakOutcome::Red(format!("the link says more: {}", first_lines(&pruned.stderr))));
     }
     let plain = ran(dir, &owned(&["timeout", PATIENCE, "./a.plain"]), &[])?;
@@ -291,12 +314,34 @@ pub(crate) fn run(
             Err(text) => return Ok(SoakOutcome::Red(text)),
         }
     }
+    let control = program.is_controlled.then(|| differs_without_entries(dir, recipe, &plain)).transpose()?;
     Ok(SoakOutcome::Same {
         sites,
+        control: control.flatten(),
         plain: text_size(&dir.join("a.plain"))?,
         pruned: text_size(&dir.join("a.pruned"))?,
         report: SoakReport::read(&dir.join("report.json"))?,
     })
+}
+
+/// Whether the program behaves in another way if its objects have no unwind tables; `None` if it can't be linked so.
+fn differs_without_entries(dir: &Path, recipe: &Recipe, plain: &Ran) -> Result<Option<bool>> {
+    let sections = ".eh_frame .rela.eh_frame .gcc_except_table* .rela.gcc_except_table*";
+    let remove: Vec<&str> = sections.split(' ').flat_map(|section| ["-R", section]).collect();
+    for entry in fs::read_dir(dir)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".o") || name.ends_with(".a") {
+            ran(dir, &owned(&[&["objcopy"], &remove[..], &[&*name]].concat()), &[])?;
+        }
+    }
+    let library = recipe.library_by("plain-bin");
+    for command in library.iter().chain([&recipe.link_by("plain-bin", "a.control")]) {
+        if ran(dir, command, &[])?.status != 0 {
+            return Ok(None);
+        }
+    }
+    let control = ran(dir, &owned(&["timeout", PATIENCE, "./a.control"]), &[])?;
+    Ok(Some((control.status, &control.stdout) != (plain.status, &plain.stdout)))
 }
 
 fn quoted(words: &[String]) -> String {
@@ -329,7 +374,7 @@ pub(crate) fn keep(dir: &Path, to: &Path, recipe: &Recipe, tools: &SoakTools) ->
     for command in &recipe.compile {
         script.push_str(&format!("{}\n", quoted(command)));
     }
-    script.push_str(&format!(": \"${{LTO_PRUNE_FLAGS:={}}}\"\n", tools.flags));
+    script.push_str(&format!(": \"${{LTO_PRUNE_FLAGS:={}}}\"\n", tools.flags_of(recipe)));
     let pruned =
         |command| format!("LTO_PRUNE_LINKER=\"$LINKER\" LTO_PRUNE_FLAGS=\"$LTO_PRUNE_FLAGS\" {command}\n");
     for command in recipe.library_by("plain-bin").iter().chain([&recipe.link_by("plain-bin", "a.plain")]) {

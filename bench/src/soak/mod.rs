@@ -21,6 +21,7 @@ mod setup;
 mod statements;
 mod switches;
 mod twins;
+mod unwind;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -52,14 +53,30 @@ struct Totals {
     /// Functions that live, that are stubs, that are gone.
     functions: [u64; 3],
     with_stubs: u64,
+    /// Links that `--prune-unwind=drop` refuses, or warns of.
+    refused: u64,
+    /// Programs linked without unwind entries, and those among them that behave in another way.
+    controls: [u64; 2],
+    /// Pruned links in which no function loses its unwind entries, some do, and all do.
+    entries: [u64; 3],
     red: Vec<String>,
 }
 
 impl Totals {
     fn add(&mut self, name: &str, outcome: SoakOutcome) {
         match outcome {
-            SoakOutcome::Same { plain, pruned, report, sites } => {
+            SoakOutcome::Same { plain, pruned, report, sites, control } => {
                 self.links += 2;
+                let [removed, kept] = report.entries;
+                self.entries[if removed == 0 {
+                    0
+                } else if kept > 0 {
+                    1
+                } else {
+                    2
+                }] += 1;
+                self.controls[0] += u64::from(control.is_some());
+                self.controls[1] += u64::from(control == Some(true));
                 self.sites = (self.sites.0 + sites.0, self.sites.1 + sites.1);
                 self.plain += plain;
                 self.pruned += pruned;
@@ -75,6 +92,10 @@ impl Totals {
             }
             SoakOutcome::Idle(reason) => {
                 self.idle.entry(reason).or_insert_with(|| (0, name.to_owned())).0 += 1
+            }
+            SoakOutcome::Refused => {
+                self.links += 2;
+                self.refused += 1;
             }
             SoakOutcome::Red(text) => {
                 self.links += 2;
@@ -93,6 +114,8 @@ pub(crate) enum SoakPrograms {
     Csmith,
     /// The programs of `twins`: functions that are alike.
     Twins,
+    /// The programs of `unwind`: exceptions, ends of threads, backtraces.
+    Unwind,
 }
 
 impl SoakPrograms {
@@ -102,7 +125,8 @@ impl SoakPrograms {
             "pointers" => Ok(SoakPrograms::Pointers),
             "csmith" => Ok(SoakPrograms::Csmith),
             "twins" => Ok(SoakPrograms::Twins),
-            _ => Err("--programs=functions|pointers|csmith|twins".into()),
+            "unwind" => Ok(SoakPrograms::Unwind),
+            _ => Err("--programs=functions|pointers|csmith|twins|unwind".into()),
         }
     }
 
@@ -119,6 +143,7 @@ impl SoakPrograms {
             SoakPrograms::Pointers => "pointers",
             SoakPrograms::Csmith => "csmith",
             SoakPrograms::Twins => "twins",
+            SoakPrograms::Unwind => "unwind",
         }
     }
 
@@ -129,6 +154,7 @@ impl SoakPrograms {
             SoakPrograms::Pointers => "pointers-",
             SoakPrograms::Csmith => "csmith-",
             SoakPrograms::Twins => "twins-",
+            SoakPrograms::Unwind => "unwind-",
         }
     }
 }
@@ -161,6 +187,7 @@ fn soak(
     let program = match source {
         SoakPrograms::Csmith => csmith::generate(seed, scratch)?,
         SoakPrograms::Twins => twins::generate(seed),
+        SoakPrograms::Unwind => unwind::generate(seed),
         SoakPrograms::Functions => program::generate(seed),
         SoakPrograms::Pointers => pointers::generate(seed),
     };
@@ -259,6 +286,13 @@ fn summary(options: &Options, totals: &Totals, from: u64, to: u64, seconds: u64)
             "indirect call sites that ran under lld's links: {}, resolved: {}",
             totals.sites.0, totals.sites.1
         );
+    }
+    if SoakPrograms::of(options) == SoakPrograms::Unwind {
+        let [all, differ] = totals.controls;
+        let [none, some, every] = totals.entries;
+        println!("functions without unwind entries: none in {none} links, some in {some}, all in {every}");
+        println!("refused by --prune-unwind=drop: {}", totals.refused);
+        println!("without unwind entries: {all} programs, {differ} behave in another way");
     }
     for (reason, (n, first)) in &totals.idle {
         println!("not compared: {n}, first {first} ({reason})");

@@ -42,6 +42,10 @@ pub(crate) struct SoakProgram {
     pub(crate) fold_one_in: usize,
     /// Whether some addresses of functions have no type hash before them (assembly, IFUNC): `-fsanitize=kcfi` won't do.
     pub(crate) hashless: bool,
+    /// The `--prune-unwind` of the pruned link.
+    pub(crate) unwind: Option<&'static str>,
+    /// It is linked once more without unwind entries, which should show.
+    pub(crate) is_controlled: bool,
 }
 
 impl SoakProgram {
@@ -54,6 +58,8 @@ impl SoakProgram {
             static_one_in: 40,
             fold_one_in: 3,
             hashless: false,
+            unwind: None,
+            is_controlled: false,
         }
     }
 }

@@ -47,6 +47,8 @@ pub(crate) struct Recipe {
     /// The linker, by its short name.
     pub(crate) linker: String,
     clang: bool,
+    /// The `--prune-unwind` of the pruned link.
+    pub(crate) unwind: Option<&'static str>,
 }
 
 impl Recipe {
@@ -307,7 +309,8 @@ pub(crate) fn draw(
     if folds && linker == "lld" && !traced {
         link.push("-Wl,--icf=safe".into());
     }
-    Recipe { compile, link, library: parts, linker, clang: compiler == Compiler::Clang }
+    let clang = compiler == Compiler::Clang;
+    Recipe { compile, link, library: parts, linker, clang, unwind: program.unwind }
 }
 
 #[cfg(test)]
