@@ -2,7 +2,7 @@
 //!
 //! What the table leaves out, the linker may fold. So it must be there if and only if the plan says so, and by the emitted
 //! object alone: whatever a relocation refers to that is not the distance of a direct call or jump must be listed, and so
-//! must be each section with a symbol that is not code with an FDE from its first byte on. A global symbol is
+//! must be each section with a symbol that is not code with an FDE from its first byte on, in the original. A global symbol is
 //! listed by itself, since another definition may prevail; of a local one any symbol of its section will do. A function
 //! that has the bytes of a `lea` of a place in itself must be listed too.
 //!
@@ -92,7 +92,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
         if new.is_unwind(section) {
             continue;
         }
-        if !code || described.get(section) != Some(&true) {
+        if !code || described.get(section) != Some(&true) && !loses_entry(pair, section) {
             return Err(
                 new.about(section, "is left out of the address-significance table, and is no function")
             );
@@ -102,6 +102,15 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether the function at the start of a section of the emitted object is kept without its FDE. Then no function of the link needs one.
+fn loses_entry(pair: &Pair<'_>, section: usize) -> bool {
+    let place = match pair.part_of_new(section) {
+        Some(part) => Some((part.old, part.start)),
+        None => pair.new_of_old.iter().position(|new| *new == section).map(|old| (old, 0)),
+    };
+    place.is_some_and(|(old, start)| pair.expected.removes_unwind_at(old, start))
 }
 
 /// By symbol: whether the table lists it.

@@ -231,6 +231,34 @@ impl Program {
     }
 }
 
+/// The program has no handler; the C++ library has one where it calls the program.
+const CALLED_BY_LIBRARY: &str = r#"
+#include <cstdio>
+#include <sstream>
+// Objects of the program as a whole need no cleanup in main.
+#ifdef CALLBACK
+static std::ostringstream stream;
+static void event(std::ios_base::event e, std::ios_base &, int i) { if (e == std::ios_base::imbue_event) throw i; }
+int main(int argc, char **) { stream.register_callback(event, argc); stream.imbue(std::locale::classic()); return std::puts("imbued") < 0; }
+#else
+struct Buffer : std::streambuf { __attribute__((noinline)) int fail(int c) { if (c) throw c; return c; } int overflow(int c) override { return fail(c); } };
+static Buffer buffer;
+static std::ostream stream(&buffer);
+int main(int argc, char **) { stream << argc; return std::printf("bad %d\n", stream.bad()) < 0; }
+#endif
+"#;
+
+/// Functions with the same code, of which nothing is thrown.
+const TWINS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+extern volatile int state;
+volatile int state;
+__attribute__((noinline)) int one(int x) { state += x; return rand() + x; }
+__attribute__((noinline)) int two(int x) { state += x; return rand() + x; }
+int main(int argc, char **argv) { (void)argv; return printf("%d\n", one(argc) != two(argc)) < 0; }
+"#;
+
 const UNUSED: &str = "-Wl,--prune-unwind=unused";
 
 #[test]
@@ -307,6 +335,62 @@ fn programs_that_unwind_do_as_before() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_library_with_a_handler_calls_the_program() {
+    let cases = [
+        ("gcc", "-O2"),
+        ("clang-19", "-O2"),
+        ("gcc", "-O0 -fno-rtti"),
+        ("gcc", "-O2 -DCALLBACK"),
+        ("clang-19", "-Os -DCALLBACK"),
+    ];
+    for (compiler, flags) in cases {
+        let name = format!("library-calls-{compiler}{flags}").replace(' ', "");
+        let mut program = Program::new(&name, compiler, flags, &[("main.cc", CALLED_BY_LIBRARY)]);
+        for mode in ["-pie", "-no-pie -static"] {
+            program.must_link("plain", Linker::Lld, mode, "kept");
+            program.must_link("plain", Linker::Lld, &format!("{mode} {UNUSED}"), "out");
+            program.must_link("bare", Linker::Lld, mode, "control");
+            let (kept, out, control) = (program.runs("kept"), program.runs("out"), program.runs("control"));
+            let what = format!("{name} {mode}");
+            program.check(kept.ok(), &what);
+            program.session.check_eq(&out, &kept, &what);
+            program.check(!control.ok(), &format!("{what}: the control shows nothing"));
+        }
+    }
+}
+
+#[test]
+fn folded_functions_need_the_same() {
+    let mut program = Program::new("folds-quiet", "gcc", "-O2 -ffunction-sections", &[("main.c", TWINS)]);
+    for debug in ["", " -s"] {
+        for mode in ["-pie -Wl,--icf=safe", "-no-pie -static -Wl,--icf=safe"] {
+            let linked = program.must_link("plain", Linker::Lld, &format!("{mode} {UNUSED}{debug}"), "out");
+            program.session.check_eq(&linked.stderr, &String::new(), mode);
+            let ran = program.runs("out");
+            program.check(ran.ok(), mode);
+            if debug.is_empty() {
+                let (one, two) = (program.address("out", "one"), program.address("out", "two"));
+                program.check(one == two, &format!("{mode}: {one:x} {two:x}"));
+                let has = program_has(&mut program, "out", ".eh_frame");
+                program.check(!has, mode);
+            }
+        }
+    }
+    let throws: &[(&str, &str)] = &[("main.cc", THROWS), ("catches.cc", CATCHES), ("through.c", THROUGH_C)];
+    let mut program = Program::new("folds-throws", "gcc", "-O2 -ffunction-sections", throws);
+    for mode in ["-Wl,--icf=safe", "-Wl,--icf=all"] {
+        program.must_link("plain", Linker::Lld, mode, "kept");
+        let linked = program.must_link("plain", Linker::Lld, &format!("{mode} {UNUSED}"), "out");
+        let says = linked.stderr.contains("--icf may fold functions that differ in this");
+        program.check(says, &linked.stderr);
+        let (kept, out) = (program.runs("kept"), program.runs("out"));
+        program.session.check_eq(&out, &kept, mode);
+        let alone = program.describes("out", ".eh_frame", "alone");
+        program.check(alone, mode);
     }
 }
 

@@ -7,7 +7,7 @@ mod statements;
 
 use super::program::{SoakProgram, Unit};
 use super::rng::Rng;
-use statements::{BASE, CATCH_ALL, CXX, Effect, LIBRARY, Needs, PRELUDE, STATEMENTS, Statement};
+use statements::{BASE, CATCH_ALL, CXX, Effect, LIBRARY, PRELUDE, Premise, STATEMENTS, Statement};
 
 /// What is drawn for a program as a whole.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ struct UnitKind {
 }
 
 #[derive(Debug)]
-struct Function {
+struct UnwindingFunction {
     unit: usize,
     global: bool,
     /// An exception may come out of it.
@@ -36,33 +36,33 @@ struct Function {
 }
 
 #[derive(Debug)]
-struct Generator {
+struct UnwindGenerator {
     rng: Rng,
     features: Features,
     kinds: Vec<UnitKind>,
-    functions: Vec<Function>,
+    functions: Vec<UnwindingFunction>,
     serial: usize,
 }
 
-impl Generator {
+impl UnwindGenerator {
     fn fits(&self, statement: &Statement, kind: UnitKind) -> bool {
         match statement.needs {
-            Needs::Nothing => true,
-            Needs::Cxx => kind.cplus,
-            Needs::Throw => kind.exceptions && self.features.throw,
-            Needs::Library => kind.exceptions && self.features.throw && kind.library_headers,
-            Needs::Forced => self.features.forced,
-            Needs::Trace => self.features.trace,
-            Needs::Raw => self.features.raw,
-            Needs::Signal => self.features.signal,
-            Needs::Reader => self.features.reader,
+            Premise::Nothing => true,
+            Premise::Cxx => kind.cplus,
+            Premise::Throw => kind.exceptions && self.features.throw,
+            Premise::Library => kind.exceptions && self.features.throw && kind.library_headers,
+            Premise::Forced => self.features.forced,
+            Premise::Trace => self.features.trace,
+            Premise::Raw => self.features.raw,
+            Premise::Signal => self.features.signal,
+            Premise::Reader => self.features.reader,
         }
     }
 
     /// A function that `from` may call, by its index: a later one.
     fn callee(&mut self, from: usize, quiet: bool) -> Option<usize> {
         let unit = self.functions[from].unit;
-        let fits = |f: &Function| (f.global || f.unit == unit) && !(quiet && f.throws);
+        let fits = |f: &UnwindingFunction| (f.global || f.unit == unit) && !(quiet && f.throws);
         let all: Vec<usize> =
             (from + 1..self.functions.len()).filter(|i| fits(&self.functions[*i])).collect();
         if all.is_empty() || self.rng.one_in(8) { None } else { Some(*self.rng.pick(&all)) }
@@ -95,7 +95,7 @@ impl Generator {
     /// The text of a function and of what it needs before it.
     fn function(&mut self, index: usize) -> String {
         let kind = self.kinds[self.functions[index].unit];
-        let own = |needs| matches!(needs, Needs::Throw | Needs::Forced | Needs::Raw | Needs::Trace);
+        let own = |needs| matches!(needs, Premise::Throw | Premise::Forced | Premise::Raw | Premise::Trace);
         let (mut items, mut body) = (String::new(), String::new());
         for _ in 0..self.rng.range(1, 4) {
             // Half of the statements are about unwinding where something fits.
@@ -159,7 +159,7 @@ impl Generator {
             text.push_str("  std::set_terminate([] { puts(\"terminate\"); fflush(stdout); _exit(3); });\n");
         }
         let uncaught = self.rng.one_in(10);
-        let fits = |f: &Function| (f.global || f.unit == 0) && (catches || uncaught || !f.throws);
+        let fits = |f: &UnwindingFunction| (f.global || f.unit == 0) && (catches || uncaught || !f.throws);
         let all: Vec<usize> = (0..self.functions.len()).filter(|i| fits(&self.functions[*i])).collect();
         for i in 0..self.rng.range(2, 5).min(all.len()) {
             // The first ones reach more.
@@ -205,9 +205,9 @@ pub(crate) fn generate(seed: u64) -> SoakProgram {
         })
         .collect();
     let functions = (0..rng.range(5, 14))
-        .map(|_| Function { unit: rng.below(units), global: !rng.one_in(3), throws: false })
+        .map(|_| UnwindingFunction { unit: rng.below(units), global: !rng.one_in(3), throws: false })
         .collect();
-    let mut generator = Generator { rng, features, kinds, functions, serial: 0 };
+    let mut generator = UnwindGenerator { rng, features, kinds, functions, serial: 0 };
     let mut bodies = vec![Vec::new(); units];
     for index in (0..generator.functions.len()).rev() {
         let text = generator.function(index);

@@ -5,15 +5,15 @@
 
 /// A property of a program or unit that a statement needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Needs {
+pub(super) enum Premise {
     Nothing,
-    /// The unit is of C++.
+    /// It can only be in units of C++.
     Cxx,
     /// The unit is of C++ with exceptions, and the program throws.
     Throw,
     /// As `Throw`, and the unit includes large headers.
     Library,
-    /// Threads exit and are cancelled.
+    /// It is about threads that exit or are cancelled.
     Forced,
     /// The program asks for its own frames.
     Trace,
@@ -35,22 +35,22 @@ pub(super) enum Effect {
 
 #[derive(Debug)]
 pub(super) struct Statement {
-    pub(super) needs: Needs,
+    pub(super) needs: Premise,
     pub(super) effect: Effect,
-    /// Text before the function.
+    /// It stands before the function, at file scope.
     pub(super) item: &'static str,
     pub(super) text: &'static str,
 }
 
-const fn passes(needs: Needs, item: &'static str, text: &'static str) -> Statement {
+const fn passes(needs: Premise, item: &'static str, text: &'static str) -> Statement {
     Statement { needs, effect: Effect::Passes, item, text }
 }
 
-const fn catches(needs: Needs, item: &'static str, text: &'static str) -> Statement {
+const fn catches(needs: Premise, item: &'static str, text: &'static str) -> Statement {
     Statement { needs, effect: Effect::Catches, item, text }
 }
 
-const fn throws(needs: Needs, text: &'static str) -> Statement {
+const fn throws(needs: Premise, text: &'static str) -> Statement {
     Statement { needs, effect: Effect::Throws, item: "", text }
 }
 
@@ -111,7 +111,7 @@ __asm__(".pushsection .text\n"
   ".cfi_endproc\n.size return_by_assembly,.-return_by_assembly\n.popsection\n");
 "#;
 
-/// What units of C++ share.
+/// The first unit defines these for all of them.
 pub(super) const CXX: &str = r#"
 #include <cxxabi.h>
 #include <exception>
@@ -132,14 +132,14 @@ inline unsigned shared(fn f, unsigned x) { Noisy n(x); return f(x, 3u); }
 template <class T> unsigned of_type(fn f, T x) { Noisy n((unsigned)x); return f((unsigned)x, (unsigned)sizeof(T)); }
 "#;
 
-/// The large headers.
+/// All units of C++ begin with these types and templates.
 pub(super) const LIBRARY: &str = "#include <algorithm>\n#include <functional>\n#include <future>\n#include <map>\n#include <mutex>\n#include <sstream>\n\
     #include <stdexcept>\n#include <streambuf>\n#include <string>\n#include <thread>\n#include <vector>\n";
 
 pub(super) const CATCH_ALL: &str =
     "catch (abi::__forced_unwind &) { throw; } catch (...) { r += 5u; puts(\"any\"); }";
 
-use Needs::{Cxx, Forced, Library, Nothing, Raw, Reader, Signal, Throw, Trace};
+use Premise::{Cxx, Forced, Library, Nothing, Raw, Reader, Signal, Throw, Trace};
 
 pub(super) const STATEMENTS: &[Statement] = &[
     // Calls.
