@@ -71,9 +71,8 @@ pub fn open(path: &Path, input: Option<&Path>) -> io::Result<MappedFile> {
 pub fn is_trusted(path: &Path, of_path: &Metadata, input: Option<&Path>) -> io::Result<()> {
     let of_input = input.and_then(|input| input.metadata().ok());
     let own = geteuid().as_raw();
-    let is_owner = |uid: u32| {
-        uid == own || uid == 0 || uid != UNMAPPED && of_input.as_ref().is_some_and(|meta| meta.uid() == uid)
-    };
+    let of_input_uid = of_input.as_ref().map(Metadata::uid);
+    let is_owner = |uid: u32| is_believed(uid, own, of_input_uid);
     let may_write_input = |gid: u32| {
         let writes = |meta: &Metadata| meta.mode() & GROUP_WRITES != 0 && meta.gid() == gid;
         gid != UNMAPPED
@@ -117,6 +116,12 @@ pub fn is_trusted(path: &Path, of_path: &Metadata, input: Option<&Path>) -> io::
     Ok(())
 }
 
+/// Whether the owner `uid` of a file is the effective user `own`, root, or the owner of the input. The number of all that is not mapped is
+/// nobody's, not even the effective user's where that is one of them.
+fn is_believed(uid: u32, own: u32, of_input: Option<u32>) -> bool {
+    uid == 0 || uid != UNMAPPED && (uid == own || of_input == Some(uid))
+}
+
 /// Whether both are in one folder, so that the same users reach them.
 fn is_beside(path: &Path, input: &Path) -> bool {
     let folder = |path: &Path| path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
@@ -158,4 +163,20 @@ pub fn report_refusals(config: &Config, stage: Stage, refusals: &[String]) -> Re
 pub fn same_file(a: &Path, b: &Path) -> bool {
     let identity = |path: &Path| fs::metadata(path).ok().filter(|m| m.is_file()).map(|m| (m.dev(), m.ino()));
     identity(a).is_some_and(|a| Some(a) == identity(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_not_mapped_is_nobody() {
+        assert!(is_believed(1000, 1000, None) && is_believed(0, 1000, None) && is_believed(7, 1000, Some(7)));
+        assert!(!is_believed(7, 1000, None) && !is_believed(7, 1000, Some(1000)));
+        // In a user namespace without a map, a stranger has the number of the effective user and of the input's owner.
+        assert!(
+            !is_believed(UNMAPPED, UNMAPPED, Some(UNMAPPED)) && !is_believed(UNMAPPED, 1000, Some(UNMAPPED))
+        );
+        assert!(is_believed(0, UNMAPPED, None));
+    }
 }

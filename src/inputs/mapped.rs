@@ -2,7 +2,8 @@
 //!
 //! Linkers rely on nobody writing to an input during the link. A file that shrinks while it is mapped ends the process (SIGBUS), so
 //! what was written a moment ago is read, for it may be written again: that is what a build with a missing dependency does, with objects and small
-//! archives. One that has changed in the end is found by [`MappedFile::is_unchanged`]. [`MappedFile`] hides whether the bytes are mapped or were read.
+//! archives. What another user may write is read too: he could change it between two looks, and change it back. One that has changed in the
+//! end is found by [`MappedFile::is_unchanged`]. [`MappedFile`] hides whether the bytes are mapped or were read.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -10,6 +11,8 @@ use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
+
+use rustix::process::geteuid;
 
 /// The size in bytes from which on a file is mapped whatever its age: archives, of which little may be in the link, and shared libraries.
 const MAPPED_FROM: u64 = 1 << 20;
@@ -35,6 +38,13 @@ type Stamp = (u64, u64, u64, i64, i64);
 
 fn stamp(meta: &Metadata) -> Stamp {
     (meta.dev(), meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec())
+}
+
+/// Whether another user than root and the effective user may write to a file. A group with the number of the user is believed to be his alone.
+fn others_write(meta: &Metadata, own: u32) -> bool {
+    let is_own = [0, own].contains(&meta.uid());
+    let is_own_group = meta.gid() == 0 || meta.gid() == own;
+    !is_own || meta.mode() & 0o002 != 0 || meta.mode() & 0o020 != 0 && !is_own_group
 }
 
 impl std::fmt::Debug for MappedFile {
@@ -71,7 +81,7 @@ impl MappedFile {
         }
         let is_settled = || meta.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= SETTLED));
         let is_mapped = meta.len() >= MAPPED_FROM || meta.len() >= MAPPED_OLD_FROM && is_settled();
-        if meta.is_file() && is_mapped {
+        if meta.is_file() && is_mapped && !others_write(&meta, geteuid().as_raw()) {
             // SAFETY: the map is private and read-only. The file must not be cut short while we run; that is the
             // contract of every linker with its inputs. One that is changed in place is found by `is_unchanged`.
             #[allow(unsafe_code)]
@@ -98,6 +108,8 @@ impl MappedFile {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, chown};
     use std::time::SystemTime;
 
     #[test]
@@ -114,5 +126,22 @@ mod tests {
         };
         assert!(!is_mapped(MAPPED_OLD_FROM, 0) && is_mapped(MAPPED_OLD_FROM, 60));
         assert!(!is_mapped(MAPPED_OLD_FROM - 1, 60) && is_mapped(MAPPED_FROM, 0));
+    }
+
+    #[test]
+    fn what_others_may_write_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.o");
+        let file = File::create(&path).unwrap();
+        file.set_len(MAPPED_FROM).unwrap();
+        let is_mapped = |mode: u32| {
+            file.set_permissions(Permissions::from_mode(mode)).unwrap();
+            matches!(MappedFile::open(&path).unwrap().bytes, Bytes::Map(_))
+        };
+        assert!(is_mapped(0o644) && !is_mapped(0o646) && !is_mapped(0o666));
+        if geteuid().is_root() {
+            chown(&path, Some(12345), None).unwrap();
+            assert!(!is_mapped(0o644));
+        }
     }
 }

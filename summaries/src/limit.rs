@@ -58,6 +58,8 @@ limits! {
     GccLto, "gcc-lto", Link, "compile without -flto";
     /// A section of a type that may hold symbol indices, so symbols can't be renumbered.
     UnknownSectionType, "unknown-section-type", Module, "compile without the option that makes the section";
+    /// A section without the flag "alloc" is loaded all the same if another one of its output section has the flag.
+    UnallocatedSection, "unallocated-section", Module, "give the section the flag \"a\" in the assembly, or a name that begins with .note";
     /// `SHT_REL` relocations: their addends are in the code.
     RelRelocations, "rel-relocations", Module, "compile with an x86_64 compiler or assembler, which writes RELA relocations";
     /// A relocation type that we don't know.

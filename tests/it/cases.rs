@@ -317,6 +317,7 @@ cases! {
     tls
     tls_in_dead
     type_mismatch
+    unallocated_by_name
     undefined_behind_table
     undefined_hidden
     undefined_in_dead

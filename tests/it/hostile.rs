@@ -336,11 +336,18 @@ fn damaged_section_headers() {
     let gcc = Job::new(&dir, "gcc").words("-O1 -fno-pic -fno-inline -fno-asynchronous-unwind-tables -c a.c");
     session.must(&gcc.clone().words("-ffunction-sections -fdata-sections -o sections.o"));
     session.must(&gcc.words("-g -fno-function-sections -fno-data-sections -o debug.o"));
+    session.write(
+        "group.c",
+        "__asm__(\".section .text.g,\\\"axG\\\",@progbits,g,comdat\\n.weak g\\ng: ret\\n.text\");\nvoid g(void);\n\
+        int dead(int x) { return x + 1; }\n\
+        void _start(void) { g(); __asm__ volatile (\"mov $60, %eax; xor %edi, %edi; syscall\"); }\n",
+    );
+    session.must(&Job::new(&dir, "gcc").words("-O1 -fno-pic -ffunction-sections -c group.c"));
     tools::shim_dir(&session.path("shims"), &tools::lto_prune());
     // The offsets in a header of: type, flags, the file offset, size, sh_link, sh_info.
     let bits =
         [(4, 1), (4, 0x16), (9, 8), (24, 1), (24, 8), (25, 1), (32, 8), (40, 1), (40, 8), (44, 1), (44, 8)];
-    for (object, linker) in ["sections.o", "debug.o"]
+    for (object, linker) in ["sections.o", "debug.o", "group.o"]
         .into_iter()
         .flat_map(|object| [Linker::Lld, Linker::Bfd, Linker::Gold, Linker::Mold].map(|l| (object, l)))
     {
@@ -358,6 +365,8 @@ fn damaged_section_headers() {
                 damages.push((headers + 64 * section + field, bit));
             }
         }
+        // The size of the entries of a group. gold runs on and on with some other tables.
+        damages.extend((1..count).filter(|s| names[*s - 1] == ".group").map(|s| (headers + 64 * s + 56, 1)));
         // Emission writes debug sections anew. Their relocations get other types: R_X86_64_64 becomes R_X86_64_PC32, PLT32, TPOFF32.
         for section in (1..count).filter(|s| names[*s - 1].starts_with(".rela.debug")) {
             let start = headers + 64 * section + 24;

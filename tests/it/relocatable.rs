@@ -167,6 +167,9 @@ fn joined_assembly_is_kept() {
              for (int i = 0; i < 3; i++) printf(\" %d %d %d\", jump(i), quad(i), stack(i));\n    if (c > 1) printf(\" %d\", goes_on());\n    return 0;\n}\n",
         ),
     ];
+    // With a group, and without the name of the compiler, as archives of distributions have it.
+    let grouped = "template <class T> struct Box { T value; __attribute__((noinline)) T get() { return value + 1; } };\n\
+                   int boxed(int x) { Box<int> box{x}; return box.get(); }\n";
     // Without `.file`, and with types and sizes as a compiler writes them.
     let falls_through = ".section .text.one,\"ax\"\n.globl goes_on\n.type goes_on, @function\ngoes_on: mov $50, %eax\n.size goes_on, .-goes_on\n\
                          .section .text.two,\"ax\"\n.globl goal\n.type goal, @function\ngoal: inc %eax\n ret\n.size goal, .-goal\n\
@@ -181,6 +184,9 @@ fn joined_assembly_is_kept() {
         session.must(&Job::new(&dir, "gcc").words("-O1 -fno-function-sections -c c.c main.c"));
         session.write("goes_on.s", falls_through);
         session.must(&Job::new(&dir, "as").words("goes_on.s -o goes_on.o"));
+        session.write("grouped.cc", grouped);
+        session.must(&Job::new(&dir, "g++").words("-O1 -fno-ident -c grouped.cc"));
+        session.must(&Job::new(&dir, "objcopy").words("-R .comment grouped.o"));
         let mut objects = " goes_on.o".to_owned();
         for (i, source) in assembly.iter().enumerate() {
             let source = tools::repository().join("fixtures").join(source);
@@ -188,8 +194,14 @@ fn joined_assembly_is_kept() {
             objects += &format!(" {i}.o");
         }
         tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-        for (order, line) in [("last", format!("c.o{objects}")), ("first", format!("{} c.o", objects.trim()))]
-        {
+        let lines = [
+            ("last", format!("c.o{objects}")),
+            ("first", format!("{} c.o", objects.trim())),
+            // gold, lld and mold leave out all names of files with -x.
+            ("stripped", format!("-x grouped.o{objects} c.o")),
+            ("alone", "-x grouped.o c.o goes_on.o".to_owned() + &objects.replace(" goes_on.o", "")),
+        ];
+        for (order, line) in lines {
             let joined = session.run(&Job::new(&dir, joiner.path()).words("-r -o joined.o").words(&line));
             if !joined.ok() {
                 session.check_eq(&joiner, &Linker::Wild, &joined.stderr);

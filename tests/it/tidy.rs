@@ -26,7 +26,16 @@ const HOMES: &[(&str, &[&str])] = &[
     ("toml", &["summaries/src/models.rs", "src/audit/commands/budget.rs"]),
     ("rustc_demangle", &["src/audit/demangle.rs"]),
     ("cpp_demangle", &["src/audit/demangle.rs"]),
-    ("rustix", &["src/audit/mod.rs", "src/link/", "src/bisect/process.rs", "src/made_ahead.rs"]),
+    (
+        "rustix",
+        &[
+            "src/audit/mod.rs",
+            "src/link/",
+            "src/bisect/process.rs",
+            "src/made_ahead.rs",
+            "src/inputs/mapped.rs",
+        ],
+    ),
     // Our own command lines; the linker's is another language (src/args/).
     (
         "lexopt",

@@ -69,7 +69,7 @@ pub fn section_bytes(bytes: &[u8]) -> Option<SectionBytes> {
     let mut sum = SectionBytes::default();
     for ((index, section), contents) in (0u32..).zip(&tables.sections).zip(contents) {
         let name = tables.name(section.name);
-        if limit_of(&tables, index, section, name).is_some() {
+        if limit_of(&tables, index, section, name, true).is_some() {
             return None;
         }
         if !section.is_alloc() {

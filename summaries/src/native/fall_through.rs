@@ -7,14 +7,12 @@
 //! Compilers end a function like that if the callee never returns, and distributions take the name of the compiler out of their
 //! archives (by `strip --remove-section=.comment`).
 //!
-//! Left out: modules of compilers, told by their names (`.comment`), or by a group of sections, where all symbols of code have a
-//! type, and which were not joined of several by `ld -r`, as far as symbols name their files (exactly one, where `.comment` tells). There a function that goes on behind
-//! its end has no meaning in C, and inline assembly across sections without a label is not looked at. Also left out are data before the end that decodes as other instructions, code without a name before the only name of a
+//! Left out: modules that are one compiler's unit by their names ([`is_compiled_unit`]), where all symbols of code have a type.
+//! There a function that goes on behind its end has no meaning in C, and inline assembly across sections without a label is not looked at. Also left out are data before the end that decodes as other instructions, code without a name before the only name of a
 //! section, a jump from other code to the end behind a last call or return, and more than 64 sections of groups in a row.
 
 use std::ops::Range;
 
-use object::elf;
 use rustc_hash::FxHashMap;
 
 use super::decode::{self, Flow, Instruction};
@@ -117,11 +115,7 @@ fn is_of_compiler(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bo
         }
         _ => false,
     };
-    // Joined objects name several files, or none if they were stripped.
-    let files = || symbols.iter().filter(|symbol| symbol.kind == SymbolKind::File).take(2).count();
-    let has_groups = || tables.sections.iter().any(|s| s.ty == elf::SHT_GROUP.0);
-    (is_compiled_unit(tables, atoms, symbols) || files() <= 1 && has_groups())
-        && !symbols.iter().any(is_label)
+    is_compiled_unit(tables, atoms, symbols) && !symbols.iter().any(is_label)
 }
 
 /// Whether the module names compilers alone and is one translation unit.

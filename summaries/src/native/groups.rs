@@ -24,6 +24,10 @@ pub(crate) fn read(tables: &Tables<'_>, by_section: &SectionAtoms, atoms: &mut [
         if symtab != Some(section.link) || section.info as usize >= symbols {
             return Err(bad("a group without a signature symbol"));
         }
+        // lld and GNU ld refuse another size of entries, and emission would write the right one.
+        if section.entsize != 4 {
+            return Err(bad(&format!("a group with entries of {} bytes", section.entsize)));
+        }
         let data = tables.data(index)?;
         let (words, rest) = data.as_chunks::<4>();
         let Some((flags, members)) = words.split_first().filter(|_| rest.is_empty()) else {

@@ -214,10 +214,16 @@ fn section_atoms(
 ) -> Result<(Vec<Atom>, SectionAtoms)> {
     let mut atoms = Vec::with_capacity(tables.sections.len());
     let mut by_section = SectionAtoms(vec![None; tables.sections.len()]);
+    let mut is_relocated = vec![false; tables.sections.len()];
+    for section in tables.sections.iter().filter(|section| section.ty == elf::SHT_RELA.0) {
+        if let Some(target) = is_relocated.get_mut(section.info as usize) {
+            *target = true;
+        }
+    }
     for (i, (section, slot)) in tables.sections.iter().zip(&mut by_section.0).enumerate() {
         let index = i as u32;
         let name = tables.name(section.name);
-        if let Some(found) = sections::limit_of(tables, index, section, name) {
+        if let Some(found) = sections::limit_of(tables, index, section, name, is_relocated[i]) {
             *hidden |= found.hides_references;
             // The first one names the cause; gcc's LTO brings a dozen sections, a hostile file thousands.
             if !limits.iter().any(|l| l.limit == found.limit) {

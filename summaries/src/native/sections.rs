@@ -169,6 +169,26 @@ pub(crate) fn flags(section: &Section, name: &[u8]) -> u32 {
     flags
 }
 
+/// Whether a section that is not loaded may be put into one that is: an output section has the flags of all its inputs. What compilers and
+/// assemblers write for tools has names that nothing loaded has.
+fn may_be_loaded_by_name(section: &Section, name: &[u8]) -> bool {
+    const METADATA: &[&[u8]] = &[
+        b".debug",
+        b".zdebug",
+        b".stab",
+        b".note",
+        b".comment",
+        b".gnu",
+        b".llvm",
+        b".stack_sizes",
+        b".pseudo_probe",
+    ];
+    let is_metadata = || METADATA.iter().any(|m| name.starts_with(m)) && !name.starts_with(b".gnu.linkonce.");
+    let stands_by_type = section.ty != elf::SHT_PROGBITS.0 && section.ty != elf::SHT_NOBITS.0;
+    let is_left_out = section.flags & elf::SHF_EXCLUDE.0 != 0;
+    !section.is_alloc() && !is_left_out && !stands_by_type && !is_metadata()
+}
+
 /// What a section that we do not (wholly) understand costs.
 #[derive(Debug)]
 pub(crate) struct SectionLimit {
@@ -184,6 +204,7 @@ pub(crate) fn limit_of(
     index: u32,
     section: &Section,
     name: &[u8],
+    is_relocated: bool,
 ) -> Option<SectionLimit> {
     let found = |limit, hides_references, what: &str| {
         let detail = format!("section {}: {what}", tables.describe(index));
@@ -215,6 +236,13 @@ pub(crate) fn limit_of(
         llvm::OFFLOADING,
         llvm::LTO,
     ];
+    if is_relocated && may_be_loaded_by_name(section, name) {
+        return found(
+            Limit::UnallocatedSection,
+            true,
+            "it has no flag \"a\", and is loaded all the same beside one that has",
+        );
+    }
     match section.ty {
         llvm::DEPENDENT_LIBRARIES => found(Limit::DependentLibraries, false, "names of libraries to link"),
         llvm::SYMPART | llvm::PART_EHDR | llvm::PART_PHDR => found(Limit::Partitions, true, "a partition"),
