@@ -242,10 +242,11 @@ fn unwound<'a>(link: LinkInputs<'a>, index: &Index, plan: &Plan) -> Vec<&'a [u8]
     for symbol in resolution.symbols.iter() {
         let Prevailing::Module { module, symbol: local } = symbol.prevailing else { continue };
         let Some(&position) = position_of.get(&module) else { continue };
-        let Definition::Atom(atom) = summaries[position].symbols[local.index()].definition else { continue };
+        let defined = &summaries[position].symbols[local.index()];
+        let Definition::Atom(atom) = defined.definition else { continue };
         let id = AtomId(index.modules[position].first_atom + atom.0);
         let is_kept = plan.modules[position].atoms.get(atom.index()) == Some(&Action::Keep);
-        if is_kept && needed.binary_search(&id).is_ok() {
+        if is_kept && needed.binary_search(&(id, defined.value)).is_ok() {
             names.push(symbol.name);
         }
     }

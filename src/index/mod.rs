@@ -130,11 +130,11 @@ pub struct RemovedUnwind {
     pub entries: Vec<bool>,
     /// By atom: it is an LSDA to which no FDE that is kept refers.
     pub lsdas: Vec<bool>,
-    /// How many atoms lose their FDEs, and how many bytes those are.
+    /// How many FDEs are removed, and how many bytes those are.
     pub count: usize,
     pub bytes: u64,
-    /// Those that keep theirs, ascending, where others lose them.
-    pub needed: Vec<AtomId>,
+    /// Functions that keep theirs, ascending: the atom, and the place of the first byte in its section.
+    pub needed: Vec<(AtomId, u64)>,
     /// Why entries are kept, or for those who drop all of them what that breaks.
     pub kept: Option<String>,
     /// Why they must not be removed, whatever the user says.

@@ -8,10 +8,10 @@
 //! What starts an unwinding, reads the tables or is unknown is in [`unwind_models`].
 
 use rayon::prelude::*;
-use summaries::native::{ComputedCalls, computed_calls, fde_sizes};
+use summaries::native::{ComputedCalls, FunctionEntry, computed_calls, function_entries};
 use summaries::{
-    AtomIdx, AtomKind, Definition, ModuleKind, ModuleSummary, Reference, ReferenceKind, Symbol, SymbolIdx,
-    SymbolKind, Target,
+    Atom, AtomIdx, AtomKind, Definition, ModuleKind, ModuleSummary, OwnedRange, Reference, ReferenceKind,
+    Symbol, SymbolIdx, SymbolKind, Target,
 };
 
 use super::liveness::{Liveness, Witness};
@@ -20,8 +20,10 @@ use super::unwind_models::{self, Kinds, UnwindRole};
 use crate::config::{Config, Icf, OutputKind, UnwindPruning};
 use crate::error::lossy;
 use crate::ids::{AtomId, Id};
-use crate::index::{Edge, EdgeKind, Index, LinkInputs, RemovedUnwind};
+use crate::index::{Edge, EdgeKind, Index, IndexedModule, LinkInputs, RemovedUnwind, RootReason};
+use crate::inputs::Inputs;
 use crate::messages;
+use crate::resolve::GlobalSymbol;
 
 impl Lattice for Kinds {
     fn join(&mut self, other: &Self) -> bool {
@@ -38,6 +40,10 @@ struct CallGraph<'i> {
     code: Vec<bool>,
     /// By atom: it may be the target of an indirect call.
     address_taken: Vec<bool>,
+    /// By atom: it may be the target of an indirect call that is not of start code.
+    called_back: Vec<bool>,
+    /// By atom: it is start code, which has no handler.
+    start: Vec<bool>,
     /// By atom: it makes no indirect call, and is interrupted by no code of the program.
     direct: Vec<bool>,
     /// Pairs of (callee, caller), sorted: direct calls.
@@ -56,12 +62,17 @@ impl<'i> CallGraph<'i> {
         let code: Vec<bool> = (0..count).into_par_iter().map(|atom| of_kind(AtomId::new(atom))).collect();
         let mut address_taken = vec![false; count];
         index.roots.iter().for_each(|root| address_taken[root.atom.index()] = true);
+        let mut called_back = address_taken.clone();
         let mut callers = Vec::new();
+        let start = start_code(link, index);
+        let tables = OwnedTables::new(link, index);
         for from in (0..count).map(AtomId::new).filter(|from| live.is_live(*from)) {
             let refers = |edge: &&Edge| index.follows_in_plain(from, edge) && code[edge.target.index()];
             for edge in index.edges_of(from).1.iter().filter(refers) {
-                if edge.has(Edge::ADDRESS) || edge.kind == EdgeKind::Call && !code[from.index()] {
+                let is_formed = edge.has(Edge::ADDRESS) || edge.kind == EdgeKind::Call && !code[from.index()];
+                if is_formed && !tables.stand_for(link, index, from, edge) {
                     address_taken[edge.target.index()] = true;
+                    called_back[edge.target.index()] |= !start[from.index()];
                 }
                 if code[from.index()] && edge.has(Edge::ADDRESS | Edge::CALLS) {
                     callers.push((edge.target.0, from.0));
@@ -70,13 +81,14 @@ impl<'i> CallGraph<'i> {
         }
         callers.par_sort_unstable();
         let computed = computed_calls_of(link, index);
-        for (taken, calls) in address_taken.iter_mut().zip(&computed) {
+        for ((taken, called_back), calls) in address_taken.iter_mut().zip(&mut called_back).zip(&computed) {
             *taken |= calls.own_address;
+            *called_back |= calls.own_address;
         }
         let interrupted =
             findings.interrupts || unwind_models::library_interrupts(link.inputs, link.resolution);
         let direct = computed.iter().map(|calls| !calls.indirect && !interrupted).collect();
-        CallGraph { index, code, address_taken, direct, callers }
+        CallGraph { index, code, address_taken, called_back, start, direct, callers }
     }
 
     fn indirect(&self) -> u32 {
@@ -85,6 +97,68 @@ impl<'i> CallGraph<'i> {
 
     fn all_code(&self) -> impl Iterator<Item = u32> {
         (0u32..).zip(&self.code).filter(|(_, code)| **code).map(|(atom, _)| atom)
+    }
+}
+
+/// By atom: it gives addresses of functions to start code alone, which has no handler: an array of functions that initialise, or the entry of a start file.
+fn start_code(link: LinkInputs<'_>, index: &Index) -> Vec<bool> {
+    let LinkInputs { inputs, summaries, .. } = link;
+    let mut start = Vec::with_capacity(index.atom_count());
+    for summary in summaries {
+        let is_array = |atom: &Atom| {
+            let name = summary.name(atom.name);
+            let rest = name.strip_prefix(b".init_array").or_else(|| name.strip_prefix(b".preinit_array"));
+            atom.kind == AtomKind::InitFini && matches!(rest, Some([] | [b'.', ..]))
+        };
+        start.extend(summary.atoms.iter().map(is_array));
+    }
+    for root in index.roots.iter().filter(|root| root.reason == RootReason::Entry) {
+        let (position, _) = index.locate(root.atom);
+        let has_handler = summaries[position].atoms.iter().any(|atom| atom.kind == AtomKind::Lsda);
+        let is_file = unwind_models::is_entry_file(inputs, index.modules[position].module);
+        start[root.atom.index()] |= is_file && !has_handler;
+    }
+    start
+}
+
+/// Jump tables that one function alone reads: that function, and the range in the section of the table; sorted.
+struct OwnedTables(Vec<(AtomId, u64, u64)>);
+
+impl OwnedTables {
+    fn new(link: LinkInputs<'_>, index: &Index) -> Self {
+        let of_module = |(this, summary): (&IndexedModule, &&ModuleSummary)| {
+            let global =
+                |range: &OwnedRange| (AtomId(this.first_atom + range.owner.0), range.start, range.end);
+            summary.owned.iter().map(global).collect::<Vec<_>>()
+        };
+        let mut all: Vec<_> = index.modules.iter().zip(link.summaries).flat_map(of_module).collect();
+        all.sort_unstable();
+        OwnedTables(all)
+    }
+
+    /// Whether an edge from code stands for entries of such tables alone.
+    fn stand_for(&self, link: LinkInputs<'_>, index: &Index, from: AtomId, edge: &Edge) -> bool {
+        let first = self.0.partition_point(|(owner, _, _)| *owner < from);
+        let own = || self.0[first..].iter().take_while(|(owner, _, _)| *owner == from);
+        let ((position, local), (of_target, target)) = (index.locate(from), index.locate(edge.target));
+        if own().next().is_none() || edge.has(Edge::STRUCTURAL) || position != of_target {
+            return false;
+        }
+        let summary = link.summaries[position];
+        let definition = |symbol: SymbolIdx| summary.symbols.get(symbol.index()).map(|s| s.definition);
+        let leads_there = |r: &&Reference| match r.target {
+            Target::Atom(atom) => atom == target,
+            Target::Symbol(symbol) => {
+                matches!(definition(symbol), Some(Definition::Atom(atom)) if atom == target)
+            }
+        };
+        let is_formed = |r: &&Reference| !matches!(r.kind, ReferenceKind::Call | ReferenceKind::Unwind);
+        let in_table = |r: &Reference| {
+            let holds = |(_, start, end): &(AtomId, u64, u64)| (*start..*end).contains(&r.offset);
+            r.kind == ReferenceKind::Data && own().any(holds)
+        };
+        let mut formed = summary.references_of(local).iter().filter(leads_there).filter(is_formed).peekable();
+        formed.peek().is_some() && formed.all(in_table)
     }
 }
 
@@ -126,8 +200,11 @@ impl Problem for Above<'_> {
     fn transfer(&self, key: u32, fact: &Kinds, implies: &mut dyn FnMut(u32, Kinds)) {
         let graph = self.0;
         if key == graph.indirect() {
-            let taken = graph.all_code().filter(|atom| graph.address_taken[*atom as usize]);
+            let taken = graph.all_code().filter(|atom| graph.called_back[*atom as usize]);
             return taken.for_each(|callee| implies(callee, *fact));
+        }
+        if graph.start[key as usize] {
+            return;
         }
         let calls = |edge: &&Edge| edge.has(Edge::ADDRESS | Edge::CALLS) && graph.code[edge.target.index()];
         let callees = graph.index.edges_of(AtomId(key)).1.iter().filter(calls);
@@ -157,10 +234,17 @@ struct Findings {
     overrides: bool,
     /// Code of the program may run wherever other code is interrupted.
     interrupts: bool,
-    /// There is a table of virtual functions that does not say what its class inherits from.
-    untyped_class: bool,
-    /// Code names a table of virtual functions of a C++ library.
-    names_library_class: bool,
+    /// The largest size of a table of virtual functions that does not say what its class inherits from, or 0.
+    untyped_class: u64,
+    /// The smallest size of a table of a C++ library from which code may inherit functions.
+    library_class: Option<u64>,
+}
+
+impl Findings {
+    fn add_library_class(&mut self, inputs: &Inputs, symbol: Option<&GlobalSymbol<'_>>) {
+        let size = symbol.and_then(|symbol| unwind_models::base_table_size(inputs, symbol));
+        self.library_class = self.library_class.into_iter().chain(size).min();
+    }
 }
 
 /// Which unwind entries are removed, given what lives by references while all of them are kept.
@@ -205,13 +289,13 @@ pub fn removed(link: LinkInputs<'_>, index: &Index, live: &Liveness, mode: Unwin
         removed.refused = start(caught).map(|start| start + &handler.unwrap_or_default());
     }
     removed.entries = vec![false; index.atom_count()];
-    for (atom, size) in entry_sizes(link, index, live).into_iter().enumerate().filter(|(_, size)| *size > 0) {
-        if drops || needed[atom] == Kinds::default() {
-            removed.entries[atom] = true;
+    for (atom, entry) in live_entries(link, index, live) {
+        if drops || needed[atom.index()] == Kinds::default() {
+            removed.entries[atom.index()] = true;
             removed.count += 1;
-            removed.bytes += size;
+            removed.bytes += entry.size;
         } else {
-            removed.needed.push(AtomId::new(atom));
+            removed.needed.push((atom, entry.begin));
         }
     }
     // The entry of a function goes with it where another one of the same code stands for both.
@@ -324,10 +408,11 @@ fn findings(link: LinkInputs<'_>, index: &Index, live: &Liveness) -> Findings {
         joined.handlers.extend(of_module.handlers);
         joined.overrides |= of_module.overrides;
         joined.interrupts |= of_module.interrupts;
-        joined.untyped_class |= of_module.untyped_class;
-        joined.names_library_class |= of_module.names_library_class;
+        joined.untyped_class = joined.untyped_class.max(of_module.untyped_class);
+        joined.library_class = joined.library_class.into_iter().chain(of_module.library_class).min();
     }
-    joined.overrides |= joined.untyped_class && joined.names_library_class;
+    // The table of a class has at least the entries of that of its base.
+    joined.overrides |= joined.library_class.is_some_and(|size| size <= joined.untyped_class);
     joined
 }
 
@@ -366,10 +451,11 @@ fn findings_of_module(
                 }
                 Some(UnwindRole::Cxx) if is_code => {
                     found.overrides |= unwind_models::takes_callback(name);
+                    found.add_library_class(inputs, global.map(|id| &resolution.symbols[id]));
                     Some(UnwindRole::Start(Kinds::THROW))
                 }
                 Some(UnwindRole::CxxData) if is_code => {
-                    found.names_library_class |= name.starts_with(b"_ZTV");
+                    found.add_library_class(inputs, global.map(|id| &resolution.symbols[id]));
                     None
                 }
                 Some(UnwindRole::Cxx | UnwindRole::CxxData) => {
@@ -404,7 +490,8 @@ fn findings_of_module(
         );
         found.handlers.extend((kinds != Kinds::default()).then_some((id, kinds)));
     }
-    found.untyped_class = summary.symbols.iter().any(|symbol| is_untyped_class(summary, symbol));
+    let untyped = summary.symbols.iter().filter(|symbol| is_untyped_class(summary, symbol));
+    found.untyped_class = untyped.map(|symbol| symbol.size).max().unwrap_or(0);
     found
 }
 
@@ -435,22 +522,18 @@ fn is_untyped_class(summary: &ModuleSummary, symbol: &Symbol) -> bool {
         && summary.references_of(atom).iter().all(|r| r.offset != type_at)
 }
 
-/// By atom: the bytes of its FDEs, of live atoms in modules that can be rewritten.
-fn entry_sizes(link: LinkInputs<'_>, index: &Index, live: &Liveness) -> Vec<u64> {
+/// The FDEs of live atoms in modules that can be rewritten, by atom and place.
+fn live_entries(link: LinkInputs<'_>, index: &Index, live: &Liveness) -> Vec<(AtomId, FunctionEntry)> {
     let LinkInputs { inputs, summaries, .. } = link;
     let of_module = |position: usize| {
         let (this, summary) = (&index.modules[position], summaries[position]);
-        let mut sizes = match summary.kind == ModuleKind::Native && !this.kept_whole {
-            true => fde_sizes(inputs.module_bytes(this.module), summary),
+        let mut entries = match summary.kind == ModuleKind::Native && !this.kept_whole {
+            true => function_entries(inputs.module_bytes(this.module), summary),
             false => Vec::new(),
         };
-        sizes.resize(summary.atoms.len(), 0);
-        for (size, atom) in sizes.iter_mut().zip(index.atoms_of(position)) {
-            if !live.is_live(AtomId::new(atom)) {
-                *size = 0;
-            }
-        }
-        sizes
+        entries.sort_unstable_by_key(|entry| (entry.atom, entry.begin));
+        let global = |entry: FunctionEntry| (AtomId(this.first_atom + entry.atom.0), entry);
+        entries.into_iter().map(global).filter(|(atom, _)| live.is_live(*atom)).collect::<Vec<_>>()
     };
     (0..index.modules.len()).into_par_iter().flat_map_iter(of_module).collect()
 }

@@ -88,6 +88,21 @@ const QUIET_CXX: &[&str] = &[
     "_ZSt9terminatev",
 ];
 
+/// Classes of the C++ library of which the destructors alone are virtual: parts of their names. It destroys no object of the program.
+const WITHOUT_FUNCTIONS: &[&str] = &[
+    "8ios_base",
+    "9basic_ios",
+    "13basic_fstream",
+    "13basic_istream",
+    "13basic_ostream",
+    "14basic_ifstream",
+    "14basic_iostream",
+    "14basic_ofstream",
+    "18basic_stringstream",
+    "19basic_istringstream",
+    "19basic_ostringstream",
+];
+
 /// Functions of the C++ library that are given functions of the program, which it calls where it has a handler: parts of their names.
 const CXX_CALLBACKS: &[&str] = &["set_new_handler", "set_terminate", "set_unexpected", "register_callback"];
 
@@ -165,6 +180,8 @@ const C_PERSONALITY: &str = "__gcc_personality_v0";
 const RUNTIME_ARCHIVES: &[&str] = &["libc.a", "libgcc.a", "libgcc_eh.a"];
 const START_FILES: &[&str] =
     &["clang_rt.crtbegin-x86_64.o", "clang_rt.crtbegin.o", "crtbegin.o", "crtbeginS.o", "crtbeginT.o"];
+/// Start files whose code calls `main`, or has the C library call it.
+const ENTRY_FILES: &[&str] = &["Mcrt1.o", "Scrt1.o", "crt1.o", "gcrt1.o", "grcrt1.o", "rcrt1.o"];
 /// A walk in which a function of the caller looks at each frame.
 pub(super) const FORCED_UNWIND: &[u8] = b"_Unwind_ForcedUnwind";
 const UNWINDER_ARCHIVE: &str = "libgcc_eh.a";
@@ -197,6 +214,26 @@ pub(super) fn role(config: &Config, inputs: &Inputs, symbol: &GlobalSymbol<'_>) 
         _ => {}
     }
     start(name).map(UnwindRole::Start)
+}
+
+/// The size of the table of virtual functions of a class of a C++ library from which the program may inherit, if it has functions to override.
+/// The symbol is the table, or a constructor or destructor for a base.
+pub(super) fn base_table_size(inputs: &Inputs, symbol: &GlobalSymbol<'_>) -> Option<u64> {
+    let name = std::str::from_utf8(symbol.name).ok()?;
+    let of_member = || {
+        let member = name.strip_prefix("_ZN")?;
+        member.strip_suffix("D2Ev").or_else(|| member.split_once("C2E").map(|(class, _)| class))
+    };
+    let class = name.strip_prefix("_ZTV").or_else(of_member)?;
+    let own = ["NSt7__cxx11", "St7__cxx11", "St"].iter().find_map(|scope| class.strip_prefix(scope));
+    if own.is_some_and(|own| WITHOUT_FUNCTIONS.iter().any(|without| own.starts_with(without))) {
+        return None;
+    }
+    let Prevailing::Dso(dso) = symbol.prevailing else { return None };
+    let tables = [format!("_ZTV{class}"), format!("_ZTVN{class}E")];
+    let is_table =
+        |own: &&DsoSymbol| own.defined && tables.iter().any(|table| table.as_bytes() == &*own.name);
+    inputs.dsos[dso].symbols.iter().find(is_table).map(|table| table.size)
 }
 
 /// The kinds of unwinding that a function of this name may start.
@@ -262,11 +299,18 @@ pub(super) fn handled<'n>(personalities: impl Iterator<Item = &'n [u8]>, has_lsd
 pub(super) fn is_runtime(inputs: &Inputs, module: ModuleId) -> bool {
     match archive_name(inputs, module) {
         Some(archive) => RUNTIME_ARCHIVES.contains(&archive),
-        None => {
-            let path = &inputs.files[inputs.modules[module].file].path;
-            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| START_FILES.contains(&name))
-        }
+        None => is_file_of(inputs, module, START_FILES),
     }
+}
+
+/// Whether a module is a start file that gives `main` to the C library.
+pub(super) fn is_entry_file(inputs: &Inputs, module: ModuleId) -> bool {
+    archive_name(inputs, module).is_none() && is_file_of(inputs, module, ENTRY_FILES)
+}
+
+fn is_file_of(inputs: &Inputs, module: ModuleId, names: &[&str]) -> bool {
+    let path = &inputs.files[inputs.modules[module].file].path;
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| names.contains(&name))
 }
 
 /// Whether a module is of an unwinder, which begins with its own frames.

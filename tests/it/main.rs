@@ -56,6 +56,7 @@ mod cycles;
 mod tidy;
 mod tools;
 mod trust;
+mod unwind_calls;
 mod unwind_entries;
 mod unwinding;
 mod vtables;

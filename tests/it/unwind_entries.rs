@@ -47,7 +47,7 @@ int main(int argc, char **) {
 "#;
 
 /// Throws, catches, rethrows, through a callback of the C library, and with cleanups on the way.
-const THROWS: &str = r#"
+pub(crate) const THROWS: &str = r#"
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -69,13 +69,14 @@ int main(int argc, char **) {
 "#;
 
 /// Catches what is thrown through it, and through C, from another module.
-const CATCHES: &str = r#"
+pub(crate) const CATCHES: &str = r#"
 #include <stdexcept>
 extern "C" int through_c(void (*callback)(int), int x);
 int elsewhere(void (*callback)(int), int x) { try { return through_c(callback, x); } catch (std::exception &) { return 1; } }
 "#;
 
-const THROUGH_C: &str = "int through_c(void (*callback)(int), int x) { callback(x); return x + 1; }\n";
+pub(crate) const THROUGH_C: &str =
+    "int through_c(void (*callback)(int), int x) { callback(x); return x + 1; }\n";
 
 /// Cancels a thread and ends others; cleanups of C run.
 const CANCELS: &str = r#"
@@ -136,14 +137,19 @@ const USES_QUIET: &str = "int quiet(void);\nint main(void) { return quiet() != 0
 const USES_LIBRARY: &str = "int library(int (*)(int), int);\nint twice(int x) { return 2 * x; }\nint main(void) { return library(twice, 0); }\n";
 
 /// One program, ready to be linked: objects in `plain`, and without unwind tables in `bare`.
-struct Program {
-    session: Session,
+pub(crate) struct Program {
+    pub(crate) session: Session,
     objects: Vec<&'static str>,
     driver: &'static str,
 }
 
 impl Program {
-    fn new(name: &str, compiler: &'static str, flags: &str, sources: &[(&'static str, &str)]) -> Self {
+    pub(crate) fn new(
+        name: &str,
+        compiler: &'static str,
+        flags: &str,
+        sources: &[(&'static str, &str)],
+    ) -> Self {
         let mut session = Session::new(&format!("unwind_entries/{name}"));
         tools::shim_dir(&session.path("shims"), &tools::lto_prune());
         let cxx = tools::cxx(compiler);
@@ -175,13 +181,13 @@ impl Program {
         self.session.run(&job.env("LTO_PRUNE_LINKER", linker.path()))
     }
 
-    fn must_link(&mut self, folder: &str, linker: Linker, mode: &str, out: &str) -> Outcome {
+    pub(crate) fn must_link(&mut self, folder: &str, linker: Linker, mode: &str, out: &str) -> Outcome {
         let linked = self.link(folder, linker, mode, out);
         self.session.check(linked.ok(), &format!("{} {mode}: {}", linker.name(), linked.stderr));
         linked
     }
 
-    fn runs(&mut self, out: &str) -> Outcome {
+    pub(crate) fn runs(&mut self, out: &str) -> Outcome {
         self.session.run(&Job::new(self.session.dir(), format!("./{out}")))
     }
 
@@ -205,7 +211,7 @@ impl Program {
     }
 
     /// The address of a function of a linked file.
-    fn address(&mut self, out: &str, name: &str) -> u64 {
+    pub(crate) fn address(&mut self, out: &str, name: &str) -> u64 {
         let listing = self.session.must(&Job::new(self.session.dir(), "nm").arg(out)).stdout;
         let line = listing.lines().find(|line| line.split_whitespace().nth(2) == Some(name));
         let address = line.and_then(|line| line.split_whitespace().next());
@@ -213,7 +219,7 @@ impl Program {
     }
 
     /// Whether a section of a file has an FDE for a function.
-    fn describes(&mut self, out: &str, section: &str, name: &str) -> bool {
+    pub(crate) fn describes(&mut self, out: &str, section: &str, name: &str) -> bool {
         let address = self.address(out, name);
         let entries = self.entries(out);
         entries.iter().any(|(of, start, end)| of == section && (*start..*end).contains(&address))
@@ -221,7 +227,7 @@ impl Program {
 
     /// Check something that needs the session itself to find out.
     #[track_caller]
-    fn check(&self, condition: bool, what: &str) {
+    pub(crate) fn check(&self, condition: bool, what: &str) {
         self.session.check(condition, what);
     }
 
@@ -231,35 +237,7 @@ impl Program {
     }
 }
 
-/// The program has no handler; the C++ library has one where it calls the program.
-const CALLED_BY_LIBRARY: &str = r#"
-#include <cstdio>
-#include <sstream>
-// Objects of the program as a whole need no cleanup in main.
-#ifdef CALLBACK
-static std::ostringstream stream;
-static void event(std::ios_base::event e, std::ios_base &, int i) { if (e == std::ios_base::imbue_event) throw i; }
-int main(int argc, char **) { stream.register_callback(event, argc); stream.imbue(std::locale::classic()); return std::puts("imbued") < 0; }
-#else
-struct Buffer : std::streambuf { __attribute__((noinline)) int fail(int c) { if (c) throw c; return c; } int overflow(int c) override { return fail(c); } };
-static Buffer buffer;
-static std::ostream stream(&buffer);
-int main(int argc, char **) { stream << argc; return std::printf("bad %d\n", stream.bad()) < 0; }
-#endif
-"#;
-
-/// Functions with the same code, of which nothing is thrown.
-const TWINS: &str = r#"
-#include <stdio.h>
-#include <stdlib.h>
-extern volatile int state;
-volatile int state;
-__attribute__((noinline)) int one(int x) { state += x; return rand() + x; }
-__attribute__((noinline)) int two(int x) { state += x; return rand() + x; }
-int main(int argc, char **argv) { (void)argv; return printf("%d\n", one(argc) != two(argc)) < 0; }
-"#;
-
-const UNUSED: &str = "-Wl,--prune-unwind=unused";
+pub(crate) const UNUSED: &str = "-Wl,--prune-unwind=unused";
 
 #[test]
 fn entries_that_nothing_needs_are_removed() {
@@ -301,7 +279,7 @@ fn entries_that_nothing_needs_are_removed() {
     }
 }
 
-fn program_has(program: &mut Program, out: &str, section: &str) -> bool {
+pub(crate) fn program_has(program: &mut Program, out: &str, section: &str) -> bool {
     program.describes(out, section, "main")
 }
 
@@ -335,62 +313,6 @@ fn programs_that_unwind_do_as_before() {
                 }
             }
         }
-    }
-}
-
-#[test]
-fn a_library_with_a_handler_calls_the_program() {
-    let cases = [
-        ("gcc", "-O2"),
-        ("clang-19", "-O2"),
-        ("gcc", "-O0 -fno-rtti"),
-        ("gcc", "-O2 -DCALLBACK"),
-        ("clang-19", "-Os -DCALLBACK"),
-    ];
-    for (compiler, flags) in cases {
-        let name = format!("library-calls-{compiler}{flags}").replace(' ', "");
-        let mut program = Program::new(&name, compiler, flags, &[("main.cc", CALLED_BY_LIBRARY)]);
-        for mode in ["-pie", "-no-pie -static"] {
-            program.must_link("plain", Linker::Lld, mode, "kept");
-            program.must_link("plain", Linker::Lld, &format!("{mode} {UNUSED}"), "out");
-            program.must_link("bare", Linker::Lld, mode, "control");
-            let (kept, out, control) = (program.runs("kept"), program.runs("out"), program.runs("control"));
-            let what = format!("{name} {mode}");
-            program.check(kept.ok(), &what);
-            program.session.check_eq(&out, &kept, &what);
-            program.check(!control.ok(), &format!("{what}: the control shows nothing"));
-        }
-    }
-}
-
-#[test]
-fn folded_functions_need_the_same() {
-    let mut program = Program::new("folds-quiet", "gcc", "-O2 -ffunction-sections", &[("main.c", TWINS)]);
-    for debug in ["", " -s"] {
-        for mode in ["-pie -Wl,--icf=safe", "-no-pie -static -Wl,--icf=safe"] {
-            let linked = program.must_link("plain", Linker::Lld, &format!("{mode} {UNUSED}{debug}"), "out");
-            program.session.check_eq(&linked.stderr, &String::new(), mode);
-            let ran = program.runs("out");
-            program.check(ran.ok(), mode);
-            if debug.is_empty() {
-                let (one, two) = (program.address("out", "one"), program.address("out", "two"));
-                program.check(one == two, &format!("{mode}: {one:x} {two:x}"));
-                let has = program_has(&mut program, "out", ".eh_frame");
-                program.check(!has, mode);
-            }
-        }
-    }
-    let throws: &[(&str, &str)] = &[("main.cc", THROWS), ("catches.cc", CATCHES), ("through.c", THROUGH_C)];
-    let mut program = Program::new("folds-throws", "gcc", "-O2 -ffunction-sections", throws);
-    for mode in ["-Wl,--icf=safe", "-Wl,--icf=all"] {
-        program.must_link("plain", Linker::Lld, mode, "kept");
-        let linked = program.must_link("plain", Linker::Lld, &format!("{mode} {UNUSED}"), "out");
-        let says = linked.stderr.contains("--icf may fold functions that differ in this");
-        program.check(says, &linked.stderr);
-        let (kept, out) = (program.runs("kept"), program.runs("out"));
-        program.session.check_eq(&out, &kept, mode);
-        let alone = program.describes("out", ".eh_frame", "alone");
-        program.check(alone, mode);
     }
 }
 

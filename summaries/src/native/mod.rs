@@ -38,7 +38,7 @@ pub(crate) use agreement::agrees;
 pub use indirect_calls::{ComputedCalls, computed_calls};
 use symbols::SectionAtoms;
 use tables::{Result, Section, Tables, malformed};
-pub use unwind::fde_sizes;
+pub use unwind::{FunctionEntry, function_entries};
 
 /// Summarise an object. Total: every input gives a summary, what is wrong with it is in [`ModuleSummary::limits`].
 ///

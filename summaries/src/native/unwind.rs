@@ -78,9 +78,19 @@ fn relocations_of(relas: &[(u32, Rela)], index: u32) -> (&[(u32, Rela)], Vec<u64
     (own, own.iter().map(|(_, r)| r.r_offset.get(LE)).collect())
 }
 
-/// By atom of `summary`, the summary of the object `bytes`: the bytes of its FDEs. Empty if the object or a section of it can't be read.
-pub fn fde_sizes(bytes: &[u8], summary: &ModuleSummary) -> Vec<u64> {
-    let by_atom = || -> Result<Vec<u64>> {
+/// An FDE of a native object.
+#[derive(Debug, Clone, Copy)]
+pub struct FunctionEntry {
+    pub atom: AtomIdx,
+    /// Where the function begins, from the start of its section.
+    pub begin: u64,
+    /// The size of the FDE in bytes.
+    pub size: u64,
+}
+
+/// The FDEs of the object `bytes` with this summary. None if the object or a section of it can't be read.
+pub fn function_entries(bytes: &[u8], summary: &ModuleSummary) -> Vec<FunctionEntry> {
+    let all = || -> Result<Vec<FunctionEntry>> {
         let tables = Tables::read(bytes)?;
         let (unwind, relas) = sections(&tables)?;
         let mut by_section = SectionAtoms(vec![None; tables.sections.len()]);
@@ -89,7 +99,7 @@ pub fn fde_sizes(bytes: &[u8], summary: &ModuleSummary) -> Vec<u64> {
                 *first = Some(AtomIdx::new(i));
             }
         }
-        let mut sizes = vec![0; summary.atoms.len()];
+        let mut entries = Vec::new();
         for index in unwind {
             let (own, places) = relocations_of(&relas, index);
             let records = eh_frame::split(tables.data(index)?, &places);
@@ -97,16 +107,14 @@ pub fn fde_sizes(bytes: &[u8], summary: &ModuleSummary) -> Vec<u64> {
             let scan =
                 Scan { own, by_section: &by_section, atoms: &summary.atoms, symbols: &summary.symbols };
             for fde in records.iter().filter(|r| matches!(r.kind, RecordKind::Fde { .. })) {
-                if let FdeFunction::Atom(atom) = scan.function(fde, scan.relas(fde))
-                    && let Some(size) = sizes.get_mut(atom.index())
-                {
-                    *size += fde.size;
+                if let FdeFunction::Atom(atom, begin) = scan.function(fde, scan.relas(fde)) {
+                    entries.push(FunctionEntry { atom, begin, size: fde.size });
                 }
             }
         }
-        Ok(sizes)
+        Ok(entries)
     };
-    by_atom().unwrap_or_default()
+    all().unwrap_or_default()
 }
 
 /// Addresses and distances. mold refuses any other type in a record, and doesn't see one that went.
@@ -116,9 +124,10 @@ fn is_of_unwind_table(ty: u32) -> bool {
     types.iter().any(|t| t.0 == ty)
 }
 
-/// The atom that an FDE describes.
+/// The function that an FDE describes.
 enum FdeFunction {
-    Atom(AtomIdx),
+    /// It has its first byte at this place of its section.
+    Atom(AtomIdx, u64),
     /// None of this object: the linker drops the FDE (`ld -r` leaves such ones behind for discarded functions).
     Nothing,
     Unknown,
@@ -142,7 +151,7 @@ impl Scan<'_> {
             let RecordKind::Fde { cie } = fde.kind else { continue };
             let relas = self.relas(fde);
             let from = match self.function(fde, relas) {
-                FdeFunction::Atom(atom) => atom,
+                FdeFunction::Atom(atom, _) => atom,
                 FdeFunction::Nothing if relas.len() <= 1 => continue,
                 FdeFunction::Nothing | FdeFunction::Unknown => {
                     problem.get_or_insert(format!(
@@ -196,7 +205,7 @@ impl Scan<'_> {
                 // Of a divided section, the part that the function begins in.
                 let value = self.symbols.get(symbol.index()).map_or(0, |s| s.value);
                 let begin = value.saturating_add_signed(rela.r_addend.get(LE));
-                FdeFunction::Atom(self.by_section.at(self.atoms, entry.section, begin).unwrap_or(atom))
+                FdeFunction::Atom(self.by_section.at(self.atoms, entry.section, begin).unwrap_or(atom), begin)
             }
             _ => FdeFunction::Unknown,
         }

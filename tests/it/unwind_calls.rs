@@ -1,0 +1,215 @@
+//! `--prune-unwind=unused`: which functions are called where something has a handler, by whom, and which have an entry at all.
+
+use crate::tools::Linker;
+use crate::unwind_entries::{CATCHES, Program, THROUGH_C, THROWS, UNUSED, program_has};
+
+/// The program has no handler; the C++ library has one where it calls the program.
+const CALLED_BY_LIBRARY: &str = r#"
+#include <cstdio>
+#include <sstream>
+// Objects of the program as a whole need no cleanup in main.
+#ifdef CALLBACK
+static std::ostringstream stream;
+static void event(std::ios_base::event e, std::ios_base &, int i) { if (e == std::ios_base::imbue_event) throw i; }
+int main(int argc, char **) { stream.register_callback(event, argc); stream.imbue(std::locale::classic()); return std::puts("imbued") < 0; }
+#else
+struct Buffer : std::streambuf { __attribute__((noinline)) int fail(int c) { if (c) throw c; return c; } int overflow(int c) override { return fail(c); } };
+static Buffer buffer;
+static std::ostream stream(&buffer);
+int main(int argc, char **) { stream << argc; return std::printf("bad %d\n", stream.bad()) < 0; }
+#endif
+"#;
+
+/// Functions with the same code, of which nothing is thrown.
+const TWINS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+extern volatile int state;
+volatile int state;
+__attribute__((noinline)) int one(int x) { state += x; return rand() + x; }
+__attribute__((noinline)) int two(int x) { state += x; return rand() + x; }
+int main(int argc, char **argv) { (void)argv; return printf("%d\n", one(argc) != two(argc)) < 0; }
+"#;
+
+/// Assembly with an entry; without a size it is in one piece with the function behind it, which may have none.
+const JOINED: &str = r#"
+__asm__(".text\n.globl jumps\n.type jumps,@function\njumps:\n.cfi_startproc\nsub $8,%rsp\n.cfi_def_cfa_offset 16\ncall *%rdi\nadd $8,%rsp\n.cfi_def_cfa_offset 8\nret\n.cfi_endproc\n");
+int simple(int x) { return *(volatile int *)&x + 1; }
+"#;
+
+const THROWS_THROUGH_ASSEMBLY: &str = r#"
+#include <cstdio>
+extern "C" { void jumps(void (*)()); int simple(int); }
+static void raise() { throw 1; }
+extern "C" __attribute__((noinline)) int alone(int x) { return *(volatile int *)&x + 1; }
+int main() { try { jumps(raise); } catch (int) { std::printf("caught %d\n", simple(2) + alone(2)); } }
+"#;
+
+/// Without type information, and with a class of the library that has nothing to override but its destructor.
+const READS_A_FILE: &str = r#"
+#include <fstream>
+#include <iostream>
+struct Shape { virtual ~Shape() {} virtual int area(int k) { return k; } };
+struct Square : Shape { int area(int k) override { return k * k; } };
+// Compilers inline the stream's destructor outside of main.
+__attribute__((noinline)) bool reads(const char *name) { std::ifstream file(name); return file.good(); }
+int main(int argc, char **argv) {
+    Shape *shape = argc > 1 ? new Shape : new Square;
+    std::cout << reads(argv[0]) << shape->area(3) << std::endl;
+    delete shape;
+}
+"#;
+
+/// A class that overrides all of its base in the library; without type information only its destructor tells.
+const OVERRIDES_ALL: &str = r#"
+#include <cstdlib>
+#include <memory_resource>
+struct Pool : std::pmr::memory_resource {
+    void *do_allocate(size_t n, size_t) override; void do_deallocate(void *p, size_t, size_t) override { std::free(p); }
+    bool do_is_equal(const memory_resource &o) const noexcept override { return this == &o; }
+};
+void *Pool::do_allocate(size_t n, size_t) { if (n > 5000) throw 5; return std::malloc(n); }
+static Pool pool;
+int main(int argc, char **) { std::pmr::set_default_resource(&pool); return argc > 2; }
+"#;
+
+/// A big switch, of which the table holds places in its function alone, and a function that runs before main.
+const STARTS: &str = r#"
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+extern "C" __attribute__((noinline)) int choose(int n) {
+    switch (n) { case 0: return std::puts("a"); case 1: return std::rand(); case 2: return std::puts("c") + 1; case 3: return std::getchar(); case 4: return std::puts("e") * 2; case 5: std::exit(9); }
+    return *new int(n);
+}
+extern "C" __attribute__((noinline)) int fail(int n) { if (n > 1) throw n; return n; }
+extern "C" __attribute__((noinline)) int caught(int n) { try { return fail(n); } catch (int) { return 7; } }
+__attribute__((constructor)) static void early() { std::printf("early %d\n", caught(3)); }
+#ifdef AGAIN
+static int depth;
+int main(int argc, char **argv);
+static int (*volatile again)(int, char **) = main;
+int main(int argc, char **argv) {
+    if (depth++) return fail(argc + 5);
+    try { return again(argc, argv); } catch (int n) { return std::printf("again %d\n", n) < 0; }
+}
+#else
+int main(int argc, char **) { return choose(argc - 1) < 0; }
+#endif
+"#;
+
+#[test]
+fn a_library_with_a_handler_calls_the_program() {
+    let cases = [
+        ("gcc", "-O2"),
+        ("clang-19", "-O2"),
+        ("gcc", "-O0 -fno-rtti"),
+        ("gcc", "-O2 -DCALLBACK"),
+        ("clang-19", "-Os -DCALLBACK"),
+    ];
+    for (compiler, flags) in cases {
+        let name = format!("library-calls-{compiler}{flags}").replace(' ', "");
+        let mut program = Program::new(&name, compiler, flags, &[("main.cc", CALLED_BY_LIBRARY)]);
+        for mode in ["-pie", "-no-pie -static"] {
+            program.must_link("plain", Linker::Lld, mode, "kept");
+            program.must_link("plain", Linker::Lld, &format!("{mode} {UNUSED}"), "out");
+            program.must_link("bare", Linker::Lld, mode, "control");
+            let (kept, out, control) = (program.runs("kept"), program.runs("out"), program.runs("control"));
+            let what = format!("{name} {mode}");
+            program.check(kept.ok(), &what);
+            program.session.check_eq(&out, &kept, &what);
+            program.check(!control.ok(), &format!("{what}: the control shows nothing"));
+        }
+    }
+}
+
+#[test]
+fn a_class_without_type_information_inherits_by_its_size() {
+    let mut program =
+        Program::new("untyped", "gcc", "-O2 -fno-rtti -fno-exceptions", &[("main.cc", READS_A_FILE)]);
+    let linked = program.must_link("plain", Linker::Lld, UNUSED, "out");
+    program.session.check_eq(&linked.stderr, &String::new(), "nothing is kept");
+    let ran = program.runs("out");
+    program.check(ran.ok(), "it runs");
+    let mut program =
+        Program::new("overrides", "gcc", "-O2 -std=c++17 -fno-rtti", &[("main.cc", OVERRIDES_ALL)]);
+    program.must_link("plain", Linker::Lld, UNUSED, "out");
+    let has = program.describes("out", ".eh_frame", "_ZN4Pool11do_allocateEmm");
+    program.check(has, "the library may call it where it has a handler");
+}
+
+#[test]
+fn start_code_has_no_handler() {
+    for (compiler, flags) in [("gcc", "-O2"), ("clang-19", "-O2"), ("gcc", "-O1 -fno-inline")] {
+        for again in [false, true] {
+            let name = format!("starts-{compiler}{flags}-{again}").replace(' ', "");
+            let flags = format!("{flags}{}", if again { " -DAGAIN" } else { "" });
+            let mut program = Program::new(&name, compiler, &flags, &[("main.cc", STARTS)]);
+            for mode in ["-pie", "-no-pie -static"] {
+                let what = format!("{name} {mode}");
+                program.must_link("plain", Linker::Lld, mode, "kept");
+                program.must_link("plain", Linker::Lld, &format!("{mode} {UNUSED}"), "out");
+                program.must_link("bare", Linker::Lld, mode, "control");
+                let (kept, out, control) =
+                    (program.runs("kept"), program.runs("out"), program.runs("control"));
+                program.check(kept.ok(), &what);
+                program.session.check_eq(&out, &kept, &what);
+                program.check(control != kept, &format!("{what}: the control shows nothing"));
+                let main = program.describes("out", ".eh_frame", "main");
+                program.check(main == again, &format!("{what}: main {main}"));
+                if !again {
+                    let choose = program.describes("out", ".eh_frame", "choose");
+                    program.check(!choose, &format!("{what}: choose"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_function_without_an_entry_needs_none() {
+    let sources = &[("main.cc", THROWS_THROUGH_ASSEMBLY), ("joined.c", JOINED)];
+    let mut program = Program::new("joined", "gcc", "-O2 -fno-asynchronous-unwind-tables", sources);
+    for linker in Linker::ALL {
+        program.must_link("plain", linker, "", "kept");
+        program.must_link("plain", linker, UNUSED, "out");
+        let (kept, out) = (program.runs("kept"), program.runs("out"));
+        program.session.check_eq(&out, &kept, linker.name());
+        let [jumps, simple] = ["jumps", "simple"].map(|name| program.describes("out", ".eh_frame", name));
+        program.check(jumps && !simple, linker.name());
+    }
+    program.must_link("bare", Linker::Lld, "", "control");
+    let control = program.runs("control");
+    program.check(!control.ok(), "the control shows nothing");
+}
+
+#[test]
+fn folded_functions_need_the_same() {
+    let mut program = Program::new("folds-quiet", "gcc", "-O2 -ffunction-sections", &[("main.c", TWINS)]);
+    for debug in ["", " -s"] {
+        for mode in ["-pie -Wl,--icf=safe", "-no-pie -static -Wl,--icf=safe"] {
+            let linked = program.must_link("plain", Linker::Lld, &format!("{mode} {UNUSED}{debug}"), "out");
+            program.session.check_eq(&linked.stderr, &String::new(), mode);
+            let ran = program.runs("out");
+            program.check(ran.ok(), mode);
+            if debug.is_empty() {
+                let (one, two) = (program.address("out", "one"), program.address("out", "two"));
+                program.check(one == two, &format!("{mode}: {one:x} {two:x}"));
+                let has = program_has(&mut program, "out", ".eh_frame");
+                program.check(!has, mode);
+            }
+        }
+    }
+    let throws: &[(&str, &str)] = &[("main.cc", THROWS), ("catches.cc", CATCHES), ("through.c", THROUGH_C)];
+    let mut program = Program::new("folds-throws", "gcc", "-O2 -ffunction-sections", throws);
+    for mode in ["-Wl,--icf=safe", "-Wl,--icf=all"] {
+        program.must_link("plain", Linker::Lld, mode, "kept");
+        let linked = program.must_link("plain", Linker::Lld, &format!("{mode} {UNUSED}"), "out");
+        let says = linked.stderr.contains("--icf may fold functions that differ in this");
+        program.check(says, &linked.stderr);
+        let (kept, out) = (program.runs("kept"), program.runs("out"));
+        program.session.check_eq(&out, &kept, mode);
+        let alone = program.describes("out", ".eh_frame", "alone");
+        program.check(alone, mode);
+    }
+}
