@@ -7,7 +7,7 @@ set -euo pipefail
 needs=(
     gcc:gcc g++:g++ clang-19:clang-19 clang++-19:clang-19 ld.lld-19:lld-19 llvm-remarkutil-19:llvm-19
     llvm-addr2line-19:llvm-19 llvm-dwarfdump-19:llvm-19 gdb:gdb clang-14:clang-14 opt-14:llvm-14 mold:mold ld.bfd:binutils ld.gold:binutils readelf:binutils ar:binutils
-    addr2line:binutils eu-elflint:elfutils cmake:cmake meson:meson autoconf:autoconf automake:automake zsh:zsh fish:fish dpkg-source:dpkg-dev make:make setfacl:acl xz:xz-utils bzip2:bzip2 ninja:ninja-build file:file git:git chromium:chromium tar:tar musl-gcc:musl-tools
+    addr2line:binutils eu-elflint:elfutils eu-stack:elfutils cmake:cmake meson:meson autoconf:autoconf automake:automake zsh:zsh fish:fish dpkg-source:dpkg-dev make:make setfacl:acl xz:xz-utils bzip2:bzip2 ninja:ninja-build file:file git:git chromium:chromium tar:tar musl-gcc:musl-tools
 )
 
 as_root() {

@@ -57,6 +57,7 @@ mod tidy;
 mod tools;
 mod trust;
 mod unwind_calls;
+mod unwind_debuggers;
 mod unwind_entries;
 mod unwinding;
 mod vtables;

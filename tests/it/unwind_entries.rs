@@ -11,7 +11,7 @@ use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
 /// A C program in which nothing unwinds.
-const QUIET: &str = r#"
+pub(crate) const QUIET: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
@@ -283,34 +283,46 @@ pub(crate) fn program_has(program: &mut Program, out: &str, section: &str) -> bo
     program.describes(out, section, "main")
 }
 
+/// Link an object of each folder by the first linker, with and without tables, and without entries that nothing needs by all.
+fn behaves_as_before(program: &mut Program, name: &str, mode: &str, linkers: &[Linker]) {
+    program.must_link("plain", linkers[0], mode, "kept");
+    program.must_link("bare", linkers[0], mode, "control");
+    let (kept, control) = (program.runs("kept"), program.runs("control"));
+    program.check(kept.ok(), name);
+    program.check(control != kept, &format!("{name} {mode}: the control shows nothing"));
+    for linker in linkers {
+        let what = format!("{name} {mode} {}", linker.name());
+        program.must_link("plain", *linker, &format!("{mode} {UNUSED}"), "out");
+        let out = program.runs("out");
+        program.session.check_eq(&out, &kept, &what);
+    }
+}
+
 #[test]
 fn programs_that_unwind_do_as_before() {
     let throws: &[(&str, &str)] = &[("main.cc", THROWS), ("catches.cc", CATCHES), ("through.c", THROUGH_C)];
-    let cancels: &[(&str, &str)] = &[("main.c", CANCELS)];
     let mut linkers = Linker::ALL.into_iter().cycle();
-    for (name, sources) in [("throws", throws), ("cancels", cancels)] {
-        for compiler in ["gcc", "clang-19"] {
-            let opts: &[&str] = if compiler == "gcc" { &["-O0", "-O2", "-Os"] } else { &["-O2"] };
-            for opt in opts {
-                let flags = format!("{opt} -fexceptions");
-                let mut program = Program::new(&format!("{name}-{compiler}{opt}"), compiler, &flags, sources);
-                for mode in ["-pie", "-no-pie -static"] {
-                    let linker = linkers.next().unwrap();
-                    let what = format!("{name} {compiler} {opt} {mode} {}", linker.name());
-                    program.must_link("plain", linker, mode, "kept");
-                    program.must_link("plain", linker, &format!("{mode} {UNUSED}"), "out");
-                    program.must_link("bare", linker, mode, "control");
-                    let (kept, out, control) =
-                        (program.runs("kept"), program.runs("out"), program.runs("control"));
-                    program.session.check(kept.ok(), &what);
-                    if name == "throws" {
-                        let passes = program.describes("out", ".eh_frame", "pass");
-                        let alone = program.describes("out", ".eh_frame", "alone");
-                        program.check(passes && !alone, &format!("{what}: {passes} {alone}"));
-                    }
-                    program.session.check_eq(&out, &kept, &what);
-                    program.session.check(control != kept, &format!("{what}: the control shows nothing"));
-                }
+    for compiler in ["gcc", "clang-19"] {
+        for opt in ["-O0", "-O2", "-Os"] {
+            let name = format!("throws-{compiler}{opt}");
+            let mut program = Program::new(&name, compiler, &format!("{opt} -fexceptions"), throws);
+            for mode in ["-pie", "-no-pie -static"] {
+                behaves_as_before(&mut program, &name, mode, &[linkers.next().unwrap()]);
+                let [passes, alone] = ["pass", "alone"].map(|f| program.describes("out", ".eh_frame", f));
+                program.check(passes && !alone, &format!("{name} {mode}: {passes} {alone}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_that_end_do_as_before_behind_every_linker() {
+    for compiler in ["gcc", "clang-19"] {
+        for opt in ["-O0", "-O2", "-Os"] {
+            let (name, flags) = (format!("cancels-{compiler}{opt}"), format!("{opt} -fexceptions"));
+            let mut program = Program::new(&name, compiler, &flags, &[("main.c", CANCELS)]);
+            for mode in ["-pie", "-no-pie -static"] {
+                behaves_as_before(&mut program, &name, mode, &Linker::ALL);
             }
         }
     }
@@ -331,6 +343,7 @@ fn what_is_not_known_keeps_every_entry() {
         ),
         ("renamed", RENAMED, "-Wl,--defsym=trace=backtrace", "backtrace may have another name"),
         ("asan", QUIET, "-fsanitize=address", "libasan.so.8 imports "),
+        ("ubsan", QUIET, "-fsanitize=undefined -Wl,--no-as-needed", "libubsan.so.1 imports "),
         ("script", QUIET, "-Wl,-T,tables.ld", "the script tables.ld names .eh_frame"),
         ("shared", QUIET, "-shared", "code outside of the link calls a shared library"),
     ];
@@ -469,50 +482,4 @@ fn walk(dir: &Path) -> Vec<std::path::PathBuf> {
         if path.is_dir() { found.extend(walk(&path)) } else { found.push(path) }
     }
     found
-}
-
-#[test]
-fn debuggers_find_the_same_frames() {
-    for (opt, mode) in [("-O2", "-pie"), ("-O2", "-no-pie -static"), ("-Os", "-pie")] {
-        let mut program = Program::new(
-            &format!("gdb{opt}{mode}").replace(' ', ""),
-            "gcc",
-            &format!("{opt} -g0 -fomit-frame-pointer"),
-            &[("main.c", QUIET)],
-        );
-        let backtrace = |program: &mut Program, out: &str| {
-            let dir = program.session.dir().to_owned();
-            let job = Job::new(&dir, "gdb")
-                .words("-nx -batch -ex")
-                .arg("set debuginfod enabled off")
-                .arg("-ex")
-                .arg("break inner");
-            let job = job
-                .words("-ex run -ex")
-                .arg("bt")
-                .arg("-ex")
-                .arg("info registers rip rsp rbx")
-                .arg("--args")
-                .arg(format!("./{out}"));
-            let stdout = program.session.must(&job).stdout;
-            let frames = stdout.lines().filter(|line| line.starts_with('#'));
-            // Addresses may differ, names may not.
-            frames
-                .map(|l| {
-                    l.split(" in ")
-                        .last()
-                        .unwrap_or_default()
-                        .trim_start_matches(|c: char| c == '#' || c.is_ascii_digit() || c == ' ')
-                        .to_owned()
-                })
-                .collect::<Vec<String>>()
-        };
-        program.must_link("plain", Linker::Lld, mode, "kept");
-        program.must_link("plain", Linker::Lld, &format!("{mode} {UNUSED}"), "out");
-        let (kept, out) = (backtrace(&mut program, "kept"), backtrace(&mut program, "out"));
-        program.session.check(kept.len() >= 3, &format!("{kept:?}"));
-        program.session.check_eq(&out, &kept, mode);
-        let has = program_has(&mut program, "out", ".eh_frame");
-        program.check(!has, "from .debug_frame alone");
-    }
 }
