@@ -54,6 +54,7 @@ pub(super) fn checked<'a>(path: &str, report: read::ReadReport<'a>) -> Result<Mo
         not_pruned: report.not_pruned,
         linked: report.linked,
         not_analysed: report.not_analysed,
+        unwind: report.unwind,
     };
     let mut model = Model {
         path: path.to_owned(),

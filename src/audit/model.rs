@@ -10,6 +10,7 @@ use crate::report::graph::{HOLDS, STRUCTURAL};
 use super::checked::checked;
 use super::graph::{Graph, NumberedEdge, ROOT};
 use super::read::{self, Text};
+use super::table::count;
 
 /// What an atom is, by the kinds of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,9 +163,29 @@ pub(crate) struct ReportHead<'a> {
     /// How the linker ended, as the report has it.
     pub(crate) linked: Option<Text<'a>>,
     pub(crate) not_analysed: Option<read::ReadNotDone<'a>>,
+    pub(crate) unwind: Option<read::ReadUnwind<'a>>,
 }
 
 impl ReportHead<'_> {
+    /// The unwind entries that are removed or could be, in a sentence.
+    pub(crate) fn unwind(&self) -> Option<String> {
+        let read::ReadUnwind { mode, functions, bytes, kept, why } = self.unwind.as_ref()?;
+        let (functions, bytes) = (count(*functions), count(*bytes));
+        let mut text = match &**mode {
+            "keep" => format!(
+                "--prune-unwind=unused would remove {bytes} bytes of unwind entries, of {functions} functions"
+            ),
+            _ => format!("{bytes} bytes of unwind entries are removed, of {functions} functions"),
+        };
+        if *kept > 0 {
+            text += &format!("; {} keep theirs", count(*kept));
+        }
+        if let Some(why) = why {
+            text += &format!(": {why}");
+        }
+        Some(text + ".")
+    }
+
     /// Why the originals were linked, for a person.
     pub(crate) fn not_pruned(&self) -> String {
         match &self.not_pruned {

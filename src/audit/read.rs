@@ -29,6 +29,8 @@ pub(super) struct ReadReport<'a> {
     #[serde(borrow, default)]
     pub(super) not_analysed: Option<ReadNotDone<'a>>,
     #[serde(borrow)]
+    pub(super) unwind: Option<ReadUnwind<'a>>,
+    #[serde(borrow)]
     pub(super) modules: Vec<ReadModule<'a>>,
     #[serde(borrow)]
     pub(super) atoms: Vec<ReadAtom<'a>>,
@@ -64,6 +66,18 @@ pub(crate) struct ReadNotDone<'a> {
     pub(crate) reason: Text<'a>,
     #[serde(borrow)]
     pub(crate) action: Option<Text<'a>>,
+}
+
+/// The unwind entries that are removed, or with `keep` could be.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ReadUnwind<'a> {
+    #[serde(borrow)]
+    pub(crate) mode: Text<'a>,
+    pub(crate) functions: u64,
+    pub(crate) bytes: u64,
+    pub(crate) kept: u64,
+    #[serde(borrow)]
+    pub(crate) why: Option<Text<'a>>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -443,6 +443,35 @@ fn statistics_and_reports_have_the_entries() {
     assert!(unused["functions"].as_u64() > Some(3) && unused["bytes"].as_u64() > Some(80), "{unused}");
 }
 
+#[test]
+fn audits_say_how_large_unwind_tables_are() {
+    let mut program = Program::new("audits", "gcc", "-O2", &[("main.c", QUIET)]);
+    let dir = program.session.dir().to_owned();
+    let mut tables = Vec::new();
+    for (mode, sentence) in [
+        ("", None),
+        ("-Wl,--prune-stats", Some("--prune-unwind=unused would remove ")),
+        (UNUSED, Some(" bytes of unwind entries are removed, of ")),
+    ] {
+        program.must_link("plain", Linker::Lld, &format!("{mode} -Wl,--prune-report=report.json"), "out");
+        let audit = |words: &str| {
+            Job::new(&dir, tools::lto_prune()).words("audit top -n 0").words(words).arg("report.json")
+        };
+        let text = program.session.must(&audit("")).stdout;
+        let says = |sentence: &str| text.contains(sentence);
+        program.check(sentence.map_or(!says("unwind entries"), says), &text);
+        let answer: serde_json::Value =
+            serde_json::from_str(&program.session.must(&audit("--by=category --json")).stdout).unwrap();
+        let rows = answer["top"].as_array().unwrap();
+        let bytes = |row: &serde_json::Value| row["bytes"].as_i64().unwrap();
+        let of_tables = rows.iter().find(|row| row["category"] == "eh_frame").map_or(0, bytes);
+        let length = std::fs::metadata(dir.join("out")).unwrap().len() as i64;
+        program.session.check_eq(&rows.iter().map(bytes).sum::<i64>(), &length, mode);
+        tables.push(of_tables);
+    }
+    program.check(tables[0] == tables[1] && tables[2] < tables[1] / 4, &format!("{tables:?}"));
+}
+
 /// The contents of a section of an object.
 fn contents(object: &Path, section: &str) -> Vec<u8> {
     let bytes = std::fs::read(object).unwrap();

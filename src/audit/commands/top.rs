@@ -28,6 +28,7 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Result<Answer> {
             count(sections)
         ));
     }
+    notes.extend(model.report.unwind().filter(|_| !request.bss));
     let zero: u64 = model.parts.iter().filter(|p| p.category == "bss").map(|p| p.size).sum();
     let mut answer = Answer { tables: vec![table], notes, ..Answer::default() };
     answer.facts = vec![
