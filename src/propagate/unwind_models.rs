@@ -39,6 +39,7 @@ pub(super) enum UnwindRole {
 }
 
 const READER: &str = "which finds the unwind tables";
+const SPLITTER: &str = "which calls back its caller on another stack";
 const LOADER: &str = "which brings in code that may throw through any function";
 
 /// Functions of the unwinder, by whatever name the link has them: what is behind all others.
@@ -103,11 +104,24 @@ const WITHOUT_FUNCTIONS: &[&str] = &[
     "19basic_ostringstream",
 ];
 
+/// Those of [`QUIET_CXX`] that call nothing of the program. The others may run a terminate handler or the destructor of an exception.
+const CALL_NOTHING_CXX: &[&str] = &[
+    "__cxa_begin_catch",
+    "__cxa_free_exception",
+    "__cxa_get_exception_ptr",
+    "__cxa_guard_abort",
+    "__cxa_guard_release",
+];
+
 /// Functions of the C++ library that are given functions of the program, which it calls where it has a handler: parts of their names.
 const CXX_CALLBACKS: &[&str] = &["set_new_handler", "set_terminate", "set_unexpected", "register_callback"];
 
-/// Functions by which code of the program comes to run wherever other code is interrupted.
+/// Functions and variables by which code of the program comes to run wherever other code is interrupted, or allocates memory (glibc before 2.34).
 const INTERRUPTING: &[&str] = &[
+    "__free_hook",
+    "__malloc_hook",
+    "__memalign_hook",
+    "__realloc_hook",
     "__sigaction",
     "__sysv_signal",
     "bsd_signal",
@@ -118,6 +132,7 @@ const INTERRUPTING: &[&str] = &[
     "sigvec",
     "ssignal",
     "sysv_signal",
+    "syscall",
 ];
 
 /// Functions of the C library that call nothing of the program, not even what allocates memory.
@@ -275,7 +290,9 @@ fn unknown(name: &str) -> Option<&'static str> {
         .iter()
         .any(|start| name.starts_with(start));
     let loads = matches!(name, "dlopen" | "dlmopen" | "dlsym" | "dlvsym" | "__libc_dlopen_mode");
-    reads.then_some(READER).or_else(|| loads.then_some(LOADER))
+    let splits = name.starts_with("__morestack");
+    let splits = splits.then_some(SPLITTER);
+    splits.or_else(|| reads.then_some(READER)).or_else(|| loads.then_some(LOADER))
 }
 
 /// For which kinds an LSDA of these personality routines may have a handler. `has_lsda` is false where the function has none.
@@ -362,7 +379,8 @@ pub(super) fn calls_nothing(config: &Config, inputs: &Inputs, symbol: &GlobalSym
             "libc.so.6" => QUIET_C.binary_search(&name).is_ok(),
             "libm.so.6" => true,
             library => {
-                CXX_LIBRARIES.contains(&library) && (QUIET_CXX.contains(&name) || name.starts_with("_ZT"))
+                CXX_LIBRARIES.contains(&library)
+                    && (CALL_NOTHING_CXX.contains(&name) || name.starts_with("_ZT"))
             }
         },
         Prevailing::Undefined { weak } => weak && config.static_link,

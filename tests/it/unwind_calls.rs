@@ -20,6 +20,31 @@ int main(int argc, char **) { stream << argc; return std::printf("bad %d\n", str
 #endif
 "#;
 
+/// A terminate handler, and the destructor of an exception, take backtraces.
+const TRACES: &str = r#"
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <execinfo.h>
+#include <unistd.h>
+static void trace() { void *b[32]; std::printf("%d frames\n", backtrace(b, 32)); }
+static void last() { trace(); std::fflush(stdout); _exit(0); }
+struct Failure { int code; explicit Failure(int code) : code(code) {} Failure(const Failure &) = default; ~Failure(); };
+Failure::~Failure() { trace(); }
+__attribute__((noinline)) void raise(int n) { if (n) throw Failure(n); }
+__attribute__((noinline)) int caught(int n) { try { raise(n); } catch (Failure &failure) { return failure.code; } return 0; }
+__attribute__((noinline)) int around(int n) { return caught(n) + *(volatile int *)&n; }
+__attribute__((noinline)) void ends(int n) { if (n) std::terminate(); *(volatile int *)&n; }
+__attribute__((noinline)) void outside(int n) { ends(n + 1); *(volatile int *)&n; }
+int main(int argc, char **) {
+    std::set_terminate(last);
+#ifndef QUIET
+    std::printf("%d\n", around(argc));
+#endif
+    outside(argc);
+}
+"#;
+
 /// Functions with the same code, of which nothing is thrown.
 const TWINS: &str = r#"
 #include <stdio.h>
@@ -211,5 +236,22 @@ fn folded_functions_need_the_same() {
         program.session.check_eq(&out, &kept, mode);
         let alone = program.describes("out", ".eh_frame", "alone");
         program.check(alone, mode);
+    }
+}
+
+#[test]
+fn handlers_of_the_runtime_take_backtraces() {
+    for flags in ["-O2", "-O2 -DQUIET", "-O0", "-O0 -DQUIET"] {
+        let name = format!("traces{flags}").replace(' ', "");
+        let mut program = Program::new(&name, "gcc", flags, &[("main.cc", TRACES)]);
+        for mode in ["-pie", "-no-pie -static"] {
+            program.must_link("plain", Linker::Lld, mode, "kept");
+            program.must_link("plain", Linker::Lld, &format!("{mode} {UNUSED}"), "out");
+            program.must_link("bare", Linker::Lld, mode, "control");
+            let (kept, out, control) = (program.runs("kept"), program.runs("out"), program.runs("control"));
+            program.check(kept.ok(), &format!("{name} {mode}"));
+            program.session.check_eq(&out, &kept, &format!("{name} {mode}"));
+            program.check(control != kept, &format!("{name} {mode}: the control shows nothing"));
+        }
     }
 }

@@ -53,6 +53,7 @@ impl UnwindGenerator {
             Premise::Library => kind.exceptions && self.features.throw && kind.library_headers,
             Premise::Forced => self.features.forced,
             Premise::Trace => self.features.trace,
+            Premise::Telling => kind.exceptions && self.features.throw && self.features.trace,
             Premise::Raw => self.features.raw,
             Premise::Signal => self.features.signal,
             Premise::Reader => self.features.reader,
@@ -156,7 +157,11 @@ impl UnwindGenerator {
             text.push_str("  signal(SIGUSR1, on_signal);\n");
         }
         if catches && !self.rng.one_in(4) {
-            text.push_str("  std::set_terminate([] { puts(\"terminate\"); fflush(stdout); _exit(3); });\n");
+            let says = match self.features.trace {
+                true => "void *f[48]; printf(\"terminate %d\\n\", backtrace(f, 48));",
+                false => "puts(\"terminate\");",
+            };
+            text.push_str(&format!("  std::set_terminate([] {{ {says} fflush(stdout); _exit(3); }});\n"));
         }
         let uncaught = self.rng.one_in(10);
         let fits = |f: &UnwindingFunction| (f.global || f.unit == 0) && (catches || uncaught || !f.throws);

@@ -17,6 +17,8 @@ pub(super) enum Premise {
     Forced,
     /// The program asks for its own frames.
     Trace,
+    /// The unit throws exceptions, and the program asks for its own frames.
+    Telling,
     /// The program calls the unwinder without a language's runtime.
     Raw,
     Signal,
@@ -123,6 +125,7 @@ struct Other : Runner { unsigned k = 5; unsigned run(unsigned x) override { retu
 struct Base { unsigned n; explicit Base(unsigned n) : n(n) {} virtual unsigned code() const { return n; } virtual ~Base() {} };
 struct Derived : Base { using Base::Base; unsigned code() const override { return n * 3u; } };
 struct Second : Runner, Base { explicit Second(unsigned n) : Base(n) {} unsigned code() const override { return n + 11u; } };
+struct Telling : Base { using Base::Base; Telling(const Telling &) = default; ~Telling() { void *f[48]; sum += (unsigned)backtrace(f, 48); } };
 struct Failure : std::exception, Base { using Base::Base; const char *what() const noexcept override { return "failure"; } };
 #ifdef __cpp_exceptions
 struct Thrower { Thrower() { sum = sum * 5u + 1u; if (sum % 4u == 1u) throw Derived(sum); } ~Thrower() { sum++; } };
@@ -139,7 +142,7 @@ pub(super) const LIBRARY: &str = "#include <algorithm>\n#include <functional>\n#
 pub(super) const CATCH_ALL: &str =
     "catch (abi::__forced_unwind &) { throw; } catch (...) { r += 5u; puts(\"any\"); }";
 
-use Premise::{Cxx, Forced, Library, Nothing, Raw, Reader, Signal, Throw, Trace};
+use Premise::{Cxx, Forced, Library, Nothing, Raw, Reader, Signal, Telling, Throw, Trace};
 
 pub(super) const STATEMENTS: &[Statement] = &[
     // Calls.
@@ -291,6 +294,11 @@ pub(super) const STATEMENTS: &[Statement] = &[
          __attribute__((cleanup(clean))) unsigned v = n; static struct _Unwind_Exception e; if (n > 2u) { memset(&e, 0, sizeof e); _Unwind_ForcedUnwind(&e, stop@N, t); } deep@N(t, n + 1u); sum += v; }\n",
         "{ struct target@N t@N; t@N.n = 0; t@N.frame = (char *)__builtin_frame_address(0); if (!setjmp(t@N.at)) deep@N(&t@N, r % 2u); r = sum + t@N.n; }",
     ),
+    passes(
+        Trace,
+        "",
+        "if (r % 7u == 3u) { void *frames@N[48]; printf(\"%d\\n\", backtrace(frames@N, 48)); fflush(stdout); exit(4); }",
+    ),
     // Signals, and tables.
     passes(Signal, "", "raise(SIGUSR1);"),
     passes(
@@ -330,6 +338,9 @@ pub(super) const STATEMENTS: &[Statement] = &[
     throws(Throw, "if (r % 3u == 0u) throw Failure(r);"),
     throws(Throw, "if (r % 3u == 1u) throw Second(r);"),
     throws(Throw, "if (r % 4u == 1u) throw \"text\";"),
+    throws(Telling, "if (r % 3u != 1u) throw Telling(r);"),
+    catches(Telling, "", "try { r += @G(r, b); } catch (const Telling &e) { r += e.code(); } @C"),
+    passes(Telling, "", "if (r % 6u == 5u) std::terminate();"),
     throws(Throw, "if (r % 4u == 1u) { Noisy n@N(r); throw std::bad_alloc(); }"),
     throws(Throw, "if (r % 4u == 2u) { Runner o@N; Runner &v@N = o@N; r += dynamic_cast<Other &>(v@N).k; }"),
     throws(
