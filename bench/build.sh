@@ -12,7 +12,7 @@
 # --debug: instead gcc-debug and clang-debug, as gcc-mono and clang-mono but with -g, for `bench links`; not for Rust.
 # --large: instead the program llvm in mode gcc-large, a small program against the static libraries of llvm-19-dev, for `bench links`; it needs
 # that package, libz3-dev, zlib1g-dev, libzstd-dev and libxml2-dev.
-# --closed: instead lua, sqlite3, ninja and gperf in mode gcc-closed, for `bench unwind`: they load no code at run time, and C++ is compiled with -fno-exceptions;
+# --closed: instead lua, zstd, sqlite3, ninja and gperf in mode gcc-closed, for `bench unwind`: they load no code at run time and take no backtraces, and C++ is compiled with -fno-exceptions;
 # `fetch.sh ninja-build gperf` fetches the last two.
 # --lto: instead the modes of `bench lto`, all linked by lld: lto-thin (bitcode with summaries), lto-full, lto-fat (both bitcode and
 # code, linked as code), lto-taken (the same, linked as bitcode), lto-half (every other object is native). For Rust: rustc -C linker-plugin-lto, rustc's own fat LTO, bitcode
@@ -32,7 +32,7 @@ case ${1-} in
     ;;
 --large) set -- llvm ;;
 esac
-[ $# -gt 0 ] || [ $kind != closed ] || set -- lua sqlite3 ninja gperf
+[ $# -gt 0 ] || [ $kind != closed ] || set -- lua zstd sqlite3 ninja gperf
 [ $# -gt 0 ] || set -- lua bzip2 minigzip zstd sqlite3 cpp calls hexyl
 
 : "${GCC:=gcc}" "${GXX:=g++}" "${CLANG:=clang-19}" "${CLANGXX:=clang++-19}"
@@ -94,6 +94,7 @@ build_minigzip() {
 build_zstd() {
     src=$work/src/libzstd
     f="$flags -DXXH_NAMESPACE=ZSTD_ -DZSTD_MULTITHREAD -DZSTD_LEGACY_SUPPORT=5"
+    [ $kind != closed ] || f="$f -DBACKTRACE_ENABLE=0"
     f="$f -I$src/lib -I$src/lib/common -I$src/lib/dictBuilder -I$src/lib/legacy -I$src/programs"
     set -- "$src"/lib/common/*.c "$src"/lib/compress/*.c "$src"/lib/decompress/*.c "$src"/lib/decompress/*.S \
         "$src"/lib/dictBuilder/*.c "$src"/lib/legacy/zstd_v05.c "$src"/lib/legacy/zstd_v06.c \

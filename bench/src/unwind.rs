@@ -53,14 +53,17 @@ fn driven(link: &Link, folder: &Path, form: &str, flags: &str, output: &Path) ->
     Ok((done.status.success(), String::from_utf8_lossy(&done.stderr).into_owned()))
 }
 
-/// What the notes of a link say about its unwind entries, without the names of the output and the tool.
+/// Why a link keeps unwind entries, by its note: the module that starts an unwinding and the last call, without the path to it.
 fn reason(stderr: &str) -> String {
-    let line = stderr
-        .lines()
-        .find(|line| line.contains("unwind entries: ") || line.contains("--prune-unwind=drop: "));
-    let text = line.and_then(|line| line.split_once(": ")).map_or("", |(_, text)| text);
-    let short: String = text.split(": ").skip(1).collect::<Vec<_>>().join(": ");
-    short.replace('|', "\\|").replace('_', "\\_")
+    let Some((_, why)) = stderr.lines().find_map(|line| line.split_once("unwind entries")) else {
+        return "?".to_owned();
+    };
+    let why = why.trim_start_matches(" are kept").trim_start_matches(": ");
+    let file = why.split(": ").next().unwrap_or_default();
+    let last = why.rsplit(" -> ").next().unwrap_or_default();
+    let module = file.rsplit('/').next().unwrap_or_default();
+    let text = if why.contains(" -> ") { format!("{module}: {last}") } else { why.to_owned() };
+    text.replace('_', "\\_")
 }
 
 fn percent(of: u64, whole: u64) -> f64 {
@@ -80,6 +83,9 @@ fn measure(corpus: &Corpus, link: &Link, form: &str) -> Result<Vec<String>> {
         let (good, said) = driven(link, folder, form, flags, &output)?;
         if !good {
             return Err(format!("{}: {said}", link.name()).into());
+        }
+        if said.contains("linking the originals") {
+            return Err(format!("{}: not pruned: {said}", link.name()).into());
         }
         let (all, tables) = loaded(&output)?;
         Ok((all, tables, said))

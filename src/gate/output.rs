@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 
 use rustc_hash::FxHashMap;
-use summaries::{AtomKind, Definition, ModuleKind, ModuleSummary, Visibility, atom_flags};
+use summaries::{AtomKind, Definition, ModuleKind, ModuleSummary, SymbolKind, Visibility, atom_flags};
 
 use super::plain_link::PlainLink;
 use crate::config::{Config, Dialect, OutputKind};
@@ -244,6 +244,10 @@ fn unwound<'a>(link: LinkInputs<'a>, index: &Index, plan: &Plan) -> Vec<&'a [u8]
         let Some(&position) = position_of.get(&module) else { continue };
         let defined = &summaries[position].symbols[local.index()];
         let Definition::Atom(atom) = defined.definition else { continue };
+        // In the output it may be the place of a stub that jumps to what its resolver chooses.
+        if defined.kind == SymbolKind::Ifunc {
+            continue;
+        }
         let id = AtomId(index.modules[position].first_atom + atom.0);
         let is_kept = plan.modules[position].atoms.get(atom.index()) == Some(&Action::Keep);
         if is_kept && needed.binary_search(&(id, defined.value)).is_ok() {

@@ -70,6 +70,19 @@ extern "C" __attribute__((noinline)) int alone(int x) { return *(volatile int *)
 int main() { try { jumps(raise); } catch (int) { std::printf("caught %d\n", simple(2) + alone(2)); } }
 "#;
 
+/// Of an indirect function whose address is taken a static program has a stub, which has no entry.
+const CHOOSES: &str = r#"
+#include <cstdio>
+__attribute__((noinline)) static void fail(int n) { if (n) throw n; }
+extern "C" {
+static int one(int x) { return x + 1; }
+static int (*choose())(int) { fail(0); return one; }
+int chosen(int x) __attribute__((ifunc("choose")));
+}
+int (*volatile taken)(int) = chosen;
+int main(int argc, char **) { try { fail(argc); } catch (int n) { std::printf("%d\n", taken(n)); } }
+"#;
+
 /// Without type information, and with a class of the library that has nothing to override but its destructor.
 const READS_A_FILE: &str = r#"
 #include <fstream>
@@ -206,6 +219,13 @@ fn a_function_without_an_entry_needs_none() {
     program.must_link("bare", Linker::Lld, "", "control");
     let control = program.runs("control");
     program.check(!control.ok(), "the control shows nothing");
+    let mut program = Program::new("chooses", "gcc", "-O2 -fno-pie", &[("main.cc", CHOOSES)]);
+    for linker in Linker::ALL {
+        program.must_link("plain", linker, "-no-pie -static", "kept");
+        program.must_link("plain", linker, &format!("-no-pie -static {UNUSED}"), "out");
+        let (kept, out) = (program.runs("kept"), program.runs("out"));
+        program.session.check_eq(&out, &kept, linker.name());
+    }
 }
 
 #[test]
