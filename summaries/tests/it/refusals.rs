@@ -51,7 +51,7 @@ fn what_is_divided() {
 #[test]
 fn debug_information_that_is_left_out() {
     let debug = " .section .debug_info\n .quad g, f\n .long g - f\n";
-    for (behind, expected) in [(String::new(), 2), (" .section notes\n .quad g".to_owned(), 1)] {
+    for (behind, expected) in [(String::new(), 2), (" .section .note.probes\n .quad g".to_owned(), 1)] {
         let object = assembled(&source(debug, "", &behind));
         assert_eq!(parts(&divided(&object)), expected);
         for granularity in [Granularity::Functions, Granularity::Pointers] {
@@ -101,7 +101,7 @@ fn each_limit_has_its_cause() {
             "",
         ),
         ("code-as-data", "", " call 1f\n1: pop %rax\n add $g - 1b, %rax", ""),
-        ("debug-info", " .section notes\n .quad g", "", ""),
+        ("debug-info", " .section .note.probes\n .quad g", "", ""),
         // Without an FDE a computed distance may lead from one function to another.
         (
             "unproved-jump",
