@@ -86,6 +86,18 @@ pub enum Stats {
 /// Bytes of live code in which functions are followed where no level is named: what costs a tenth of a small link (docs/REJECTED.md).
 pub const DEFAULT_BUDGET: u64 = 16 << 10;
 
+/// `--prune-debug`: what becomes of debug information.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DebugOption {
+    /// The debug information of removed code is removed.
+    #[default]
+    Keep,
+    /// Types and declarations that nothing kept refers to are removed too, in every module.
+    Shrink,
+    /// Modules from which code is removed lose all of their debug information.
+    Drop,
+}
+
 /// The options of ours, `--prune-*`, with their defaults.
 #[derive(Debug, Clone)]
 pub struct PruneOptions {
@@ -121,8 +133,8 @@ pub struct PruneOptions {
     pub limit_log: Option<PathBuf>,
     pub repro: Option<PathBuf>,
     pub time: bool,
-    /// Debug information of objects from which something goes, goes too (`--prune-debug=drop`).
-    pub drop_debug: bool,
+    /// What is kept of debug information (`--prune-debug`).
+    pub debug: DebugOption,
     /// Which unwind entries are removed (`--prune-unwind`).
     pub unwind: UnwindPruning,
     /// Sizes and reasons on the terminal (`--prune-stats`).
@@ -167,7 +179,7 @@ impl Default for PruneOptions {
             limit_log: None,
             repro: None,
             time: false,
-            drop_debug: false,
+            debug: DebugOption::default(),
             unwind: UnwindPruning::Keep,
             stats: None,
             stub_symbols: Vec::new(),
@@ -419,7 +431,7 @@ impl Config {
 
     /// Whether nobody needs the debug information of objects from which something goes.
     pub fn drops_debug(&self) -> bool {
-        self.prune.drop_debug || self.strip_all || self.strip_debug
+        self.prune.debug == DebugOption::Drop || self.strip_all || self.strip_debug
     }
 
     /// Whether it matters which unwind entries the program needs.

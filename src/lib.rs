@@ -231,7 +231,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     // The passes before it are what the answer is made of.
     let (pruned, error) =
         pruned.map_or_else(|error| (PruneOutcome::default(), Some(error)), |pruned| (pruned, None));
-    verdict.limits.extend(pruned.missing_library.clone().map(|limit| (None, limit)));
+    verdict.limits.extend(pruned.limits.iter().cloned());
     let refusal = pruned.refusal();
     let mut warning = error.map(|error| format!("{error}; linking the originals"));
     warning = warning.or(refusal.clone()).or(failure.clone());

@@ -13,14 +13,14 @@ mod fold;
 pub mod limit;
 mod linker_gc;
 
-pub use action::{Action, ModulePlan, Plan};
+pub use action::{Action, DebugCollection, ModulePlan, Plan};
 pub use linker_gc::needs_no_analysis;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 use summaries::{AtomKind, Definition, ModuleKind, ModuleSummary, SymbolIdx};
 
-use crate::config::Config;
+use crate::config::{Config, DebugOption};
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::index::{Index, IndexedModule, LinkInputs, has_code_or_data};
 use crate::propagate::Liveness;
@@ -35,6 +35,7 @@ pub fn of_link(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Plan
     empty_fdes::leave_out(config, inputs, index, summaries, &mut plan);
     remove_unwind(config, index, &mut plan);
     excluded::leave_out(config, summaries, &mut plan);
+    collect_debug(config, index, summaries, &mut plan);
     plan.demanded = demanded::of_link(index, summaries);
     plan
 }
@@ -93,6 +94,26 @@ pub fn plan(
     plan
 }
 
+/// Decide which modules lose debugging information entries. A module that can't be rewritten keeps them.
+fn collect_debug(config: &Config, index: &Index, summaries: &[&ModuleSummary], plan: &mut Plan) {
+    let shrinks = config.prune.debug == DebugOption::Shrink;
+    plan.modules.par_iter_mut().zip(&index.modules).zip(summaries).for_each(|((module, this), summary)| {
+        let debug = |(atom, action): (&summaries::Atom, &Action)| {
+            atom.kind == AtomKind::Debug && *action == Action::Keep
+        };
+        let has_debug = summary.atoms.iter().zip(&module.atoms).any(debug);
+        if summary.kind != ModuleKind::Native || this.kept_whole || !has_debug {
+            return;
+        }
+        if shrinks {
+            module.untouched = false;
+            module.debug = Some(DebugCollection::Unreferenced);
+        } else if !module.untouched {
+            module.debug = Some(DebugCollection::RemovedCode);
+        }
+    });
+}
+
 /// What becomes of the atoms of one module.
 fn of_module(
     index: &Index,
@@ -123,6 +144,7 @@ fn of_module(
         removes_unwind: Vec::new(),
         writes_debug_frame: false,
         section_names: Vec::new(),
+        debug: None,
     }
 }
 

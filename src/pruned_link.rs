@@ -4,16 +4,17 @@
 //! Whatever fails means that the originals are linked. Left out: whether there is anything to prune ([`crate::gate`]).
 
 use std::borrow::Cow;
+use std::sync::Mutex;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
-use summaries::{Limit, LimitRecord, ModuleKind, ModuleSummary};
+use summaries::{Limit, ModuleKind, ModuleSummary};
 
-use crate::config::{Config, Dialect};
+use crate::config::{Config, DebugOption, Dialect};
 use crate::emit::tree::{EmissionInputs, EmissionSource, pruned_module};
 use crate::emit::{self, ahead};
 use crate::error::{Error, Result, Stage, all_or_first_error};
-use crate::gate::{self, ApplicablePlan, PlainOutput, Verdict};
+use crate::gate::{self, ApplicablePlan, PlacedLimit, PlainOutput, Verdict};
 use crate::ids::{FileId, Id, ModuleId};
 use crate::index::{Index, LinkInputs};
 use crate::inputs::{self, Inputs};
@@ -36,8 +37,8 @@ pub struct PruneOutcome {
     pub totals: Totals,
     /// What the linker said when it refused the pruned objects.
     pub refused: Option<Vec<u8>>,
-    /// The plain link may record a library that this one does not.
-    pub missing_library: Option<LimitRecord>,
+    /// What was found out on the way: a library that the plain link may record and this one does not, debug information that stays.
+    pub limits: Vec<PlacedLimit>,
 }
 
 impl PruneOutcome {
@@ -75,6 +76,7 @@ pub fn prune(
         plan: &applicable.plan,
         emission_sources: &applicable.emission_sources,
         needed: &|dso| plain.needs(dso),
+        uncollected: &Mutex::default(),
     };
     if config.prune.off {
         let all = 0..resolution.loaded.len();
@@ -141,7 +143,7 @@ fn prune_and_link(
     if let Some(name) = plain.asked.iter().find(is_missing) {
         let detail = format!("LLVM bitcode refers to {name}, which the pruned link does not record");
         let limit = resolve::link_limit(Limit::LibraryNotRecorded, detail);
-        return Ok(PruneOutcome { missing_library: Some(limit), ..originals(link)? });
+        return Ok(PruneOutcome { limits: vec![(None, limit)], ..originals(link)? });
     }
     let opened = opened_paths(config, sources.inputs, sources.resolution);
     if let Some(file) = sources.inputs.changed_file() {
@@ -152,7 +154,25 @@ fn prune_and_link(
     let totals = account(link, &read)?;
     workspace.publish(config)?;
     link::print_messages(&output, &emitted.names, &workspace, config);
-    Ok(PruneOutcome { linked: true, totals, ..PruneOutcome::default() })
+    Ok(PruneOutcome { linked: true, totals, limits: uncollected(sources), ..PruneOutcome::default() })
+}
+
+/// The modules whose debug information keeps what nothing refers to. Who asked for less hears of it.
+fn uncollected(sources: EmissionInputs<'_>) -> Vec<PlacedLimit> {
+    let EmissionInputs { config, inputs, resolution, uncollected, .. } = sources;
+    let Ok(all) = uncollected.lock() else { return Vec::new() };
+    if let (Some((position, why)), DebugOption::Shrink) = (all.first_key_value(), config.prune.debug) {
+        let name = inputs.module_name(resolution.loaded[*position]);
+        let more = if all.len() > 1 { format!(" (and {} more)", all.len() - 1) } else { String::new() };
+        messages::note(
+            config,
+            format_args!("debug information of {name}{more} keeps what nothing refers to: {why}"),
+        );
+    }
+    let limit = |(position, why): (&usize, &String)| {
+        (Some(resolution.loaded[*position]), resolve::link_limit(Limit::DebugEntries, why.clone()))
+    };
+    all.iter().map(limit).collect()
 }
 
 /// With `--prune-emitted`, say if something of a file with an interface is to be emitted here that should have been
@@ -214,7 +234,11 @@ fn verify_emitted(
     let cached = link.cached.if_unchanged(inputs);
     let put =
         |position: usize| emit::cached::put(cached, position, &plan.modules[position], &|| pruned(position));
-    all_or_first_error(positions().filter(|position| is_new(*position)).map(put))?;
+    // Another link tells again why debug information stays.
+    let is_done = |position: &usize| {
+        is_new(*position) && sources.uncollected.lock().is_ok_and(|all| !all.contains_key(position))
+    };
+    all_or_first_error(positions().filter(is_done).map(put))?;
     cached.put_new(link.summaries);
     let elsewhere: FxHashSet<_> = resolution.names_needing_no_module().map(verify::NameHash::of).collect();
     let Some((position, name)) = verify::missing(&facts, &|name| elsewhere.contains(&name)) else {

@@ -12,6 +12,7 @@ mod addresses;
 mod bitcode;
 mod closure;
 mod debug;
+mod debug_entries;
 mod elf;
 mod groups;
 mod lsda;

@@ -93,7 +93,7 @@ fn planned_module<'f, 'p>(
 fn emit_module(name: &str, summary: &ModuleSummary, plan: &ModulePlan, original: &[u8]) -> Result<Vec<u8>> {
     let rewritten = tree::prepare_module(original, summary, plan)
         .and_then(|prepared| tree::rewrite_module(original, summary, plan, &prepared));
-    let pruned = rewritten.map_err(|e| e.in_file(name))?;
+    let (pruned, _) = rewritten.map_err(|e| e.in_file(name))?;
     verify_rewritten(name, original, &pruned, summary, plan)?;
     Ok(pruned)
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::args::environment::Environment;
 use crate::args::prune::options::OptionValue;
-use crate::config::{DropLimit, Level, LinkId, PruneOptions, Stats, UnwindPruning};
+use crate::config::{DebugOption, DropLimit, Level, LinkId, PruneOptions, Stats, UnwindPruning};
 use crate::error::{Error, Result, Stage};
 
 /// The environment variable with options that precede those of the command line.
@@ -158,12 +158,13 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
             };
         }
         "debug" => {
-            options.drop_debug = match value.to_str() {
-                Some("keep") => false,
-                Some("drop") => true,
+            options.debug = match value.to_str() {
+                Some("keep") => DebugOption::Keep,
+                Some("shrink") => DebugOption::Shrink,
+                Some("drop") => DebugOption::Drop,
                 _ => {
                     let value = value.to_string_lossy();
-                    return Err(error(format!("--prune-debug={value}: it is keep or drop")));
+                    return Err(error(format!("--prune-debug={value}: it is keep, shrink or drop")));
                 }
             };
         }

@@ -23,7 +23,7 @@ use summaries::{Atom, AtomIdx, ModuleSummary, SHORT_JUMP};
 use super::input::{Input, LE, Rela, Role, SymbolPlace};
 use super::stub_code::Code;
 use crate::error::{Error, Result, Stage};
-use crate::plan::{Action, ModulePlan};
+use crate::plan::{Action, DebugCollection, ModulePlan};
 
 /// The section type `SHT_LLVM_BB_ADDR_MAP` (llvm/BinaryFormat/ELF.h): maps of basic blocks.
 const BB_ADDR_MAP: elf::SectionType = elf::SectionType(0x6fff_4c0a);
@@ -304,6 +304,11 @@ impl<'s> SplitSections<'s> {
         let (first, atoms) = self.atoms_of(section);
         let behind = atoms.partition_point(|atom| atom.offset <= begin);
         Ok(behind > 0 && self.plan.removes_unwind_of(AtomIdx::new(first + behind - 1)))
+    }
+
+    /// Whether entries of debug information go that nothing refers to.
+    pub(super) fn shrinks_debug(&self) -> bool {
+        self.plan.debug == Some(DebugCollection::Unreferenced)
     }
 
     /// Whether FDEs that are removed from kept functions are written as `.debug_frame`.

@@ -5,11 +5,13 @@
 //! read again from its file to be verified. Left out: the words by which the linker finds them ([`input_block`]).
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use rayon::prelude::*;
 use summaries::{ModuleKind, ModuleSummary};
@@ -17,7 +19,7 @@ use summaries::{ModuleKind, ModuleSummary};
 use super::ahead::EmittedAhead;
 use super::copy_names::CopyNames;
 use super::link_line::{begins_inputs, input_block, member_of};
-use super::{ExplicitDebug, archive, bitcode, cached, object};
+use super::{ExplicitDebug, archive, bitcode, cached, debug, object};
 use crate::config::{Config, Dialect, LineArg};
 use crate::error::{Error, Result, Stage, all_or_first_error};
 use crate::ids::{DsoId, ModuleId};
@@ -94,6 +96,8 @@ pub struct EmissionInputs<'s> {
     pub emission_sources: &'s [EmissionSource],
     /// DSOs on the line that the plain link records in DT_NEEDED.
     pub needed: &'s (dyn Fn(DsoId) -> bool + Sync),
+    /// Why entries of debug information stay, by load position. Emission adds to it.
+    pub uncollected: &'s Mutex<BTreeMap<usize, String>>,
 }
 
 /// How many bytes [`emit`] writes at most, if no module grows.
@@ -212,10 +216,15 @@ pub fn pruned_module(sources: EmissionInputs<'_>, position: usize) -> Result<Opt
         return Ok(Some(Cow::Borrowed(object.as_slice())));
     }
     let rewritten = rewrite_module(inputs.module_bytes(module), summary, plan, &emission_sources[position]);
-    rewritten.map(|object| Some(Cow::Owned(object))).map_err(|e| e.in_file(inputs.module_name(module)))
+    let (object, uncollected) = rewritten.map_err(|e| e.in_file(inputs.module_name(module)))?;
+    if let (Some(why), Ok(mut all)) = (uncollected, sources.uncollected.lock()) {
+        all.insert(position, why.message);
+    }
+    Ok(Some(Cow::Owned(object)))
 }
 
-/// One module by its plan; `emission_source` is what there is of it already.
+/// One module by its plan; `emission_source` is what there is of it already. Besides, why entries of its debug information stay that should
+/// have gone.
 ///
 /// # Errors
 /// It can't be emitted as planned.
@@ -224,15 +233,21 @@ pub fn rewrite_module(
     summary: &ModuleSummary,
     plan: &ModulePlan,
     emission_source: &EmissionSource,
-) -> Result<Vec<u8>> {
-    match (emission_source, summary.kind) {
-        (EmissionSource::Pruned(object), _) => Ok(object.clone()),
-        (_, ModuleKind::Bitcode) => bitcode::apply(original, summary, plan),
-        (EmissionSource::Explicit(explicit), _) => {
-            object::rewrite_explicit(original, summary, plan, Some(explicit))
+) -> Result<(Vec<u8>, Option<Error>)> {
+    let explicit = match (emission_source, summary.kind) {
+        (EmissionSource::Pruned(object), _) => return Ok((object.clone(), None)),
+        (_, ModuleKind::Bitcode) => {
+            return bitcode::apply(original, summary, plan).map(|object| (object, None));
         }
-        (EmissionSource::Original, _) => object::rewrite_explicit(original, summary, plan, None),
-    }
+        (EmissionSource::Explicit(explicit), _) => Some(explicit),
+        (EmissionSource::Original, _) => None,
+    };
+    let object = object::rewrite_explicit(original, summary, plan, explicit)?;
+    let collected = plan.debug.map_or(Ok(None), |collection| debug::gc::collect(&object, collection));
+    Ok(match collected {
+        Ok(smaller) => (smaller.unwrap_or(object), None),
+        Err(why) => (object, Some(why)),
+    })
 }
 
 /// What a file to be written holds.

@@ -16,6 +16,15 @@ pub enum Action {
     Stub,
 }
 
+/// Which debugging information entries are removed besides lists and lines of removed code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DebugCollection {
+    /// Entries of removed functions, and what only they refer to.
+    RemovedCode,
+    /// All entries that no entry of kept code or data refers to (`--prune-debug=shrink`).
+    Unreferenced,
+}
+
 /// The plan of one loaded module.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ModulePlan {
@@ -51,6 +60,8 @@ pub struct ModulePlan {
     pub writes_debug_frame: bool,
     /// By `AtomIdx`: the atom is emitted as a section of its own, with this name. Empty means "none of them".
     pub section_names: Vec<Option<Box<[u8]>>>,
+    /// Which of its debugging information entries are removed; `None` where it has none, or all of them stay.
+    pub debug: Option<DebugCollection>,
 }
 
 impl ModulePlan {

@@ -32,8 +32,9 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
             false => object.sections.get(i).map(|s| s.sh_size),
         };
         let old = pair.new_of_old.iter().position(|new| *new == j && j != 0);
-        if let Some(old) =
-            old.filter(|_| [&b".debug_info"[..], b".debug_types", b".debug_addr"].contains(&name))
+        if let Some(old) = old
+            .filter(|_| !pair.expected.collects_debug)
+            .filter(|_| [&b".debug_info"[..], b".debug_types", b".debug_addr"].contains(&name))
             && let (Some(before), Some(after)) = (length(&pair.old, old), length(&pair.new, j))
             && before != after
         {

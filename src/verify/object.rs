@@ -9,7 +9,6 @@
 use goblin::elf::section_header as sh;
 
 use super::addresses;
-use super::debug;
 use super::elf::{Object, error, is_debug};
 use super::groups;
 use super::pair::{DEBUG_FRAME, ExpectedObject, Pair, is_new_section, parts_of};
@@ -18,6 +17,7 @@ use super::relocations;
 use super::stubs;
 use super::symbols::SymbolMap;
 use super::unwind;
+use super::{debug, debug_entries};
 use crate::error::Result;
 
 /// Check the object `emitted` in place of `original`. `name` is what errors call it.
@@ -33,7 +33,7 @@ fn check(original: &[u8], emitted: &[u8], expected: &ExpectedObject) -> Result<(
     let old = Object::read(original)?;
     let new = Object::read(emitted)?;
     well_formed(&new)?;
-    let rewritten_debug = is_rewritten(&old, expected);
+    let rewritten_debug = is_rewritten(&old, expected) || expected.collects_debug;
     let (new_of_old, parts) = match_sections(&old, &new, expected, rewritten_debug)?;
     let pair = Pair { old, new, new_of_old, parts, rewritten_debug, expected };
     let symbols = SymbolMap::new(&pair)?;
@@ -41,6 +41,7 @@ fn check(original: &[u8], emitted: &[u8], expected: &ExpectedObject) -> Result<(
     relocations::check(&pair, &symbols)?;
     unwind::check(&pair, &symbols)?;
     debug::check(&pair)?;
+    debug_entries::check(&pair)?;
     addresses::check(&pair)
 }
 

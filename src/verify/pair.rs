@@ -29,6 +29,8 @@ pub struct ExpectedObject {
     without_unwind: Vec<(usize, u64, u64)>,
     /// Those FDEs are in a section `.debug_frame` that is new.
     pub(super) has_debug_frame: bool,
+    /// Debugging information entries are left out.
+    pub(super) collects_debug: bool,
 }
 
 impl ExpectedObject {
@@ -60,6 +62,7 @@ impl ExpectedObject {
             drops_empty_fdes: plan.drops_empty_fdes,
             without_unwind: without_unwind(summary, plan),
             has_debug_frame: plan.writes_debug_frame,
+            collects_debug: plan.debug.is_some(),
         }
     }
 
@@ -204,7 +207,8 @@ pub(super) fn parts_of(all: &[EmittedPart], old: usize) -> &[EmittedPart] {
 /// The section that holds FDEs of functions that have none in `.eh_frame`.
 pub(super) const DEBUG_FRAME: &[u8] = b".debug_frame";
 
-/// Whether a section of this name may be there that the original has not: units whose span became ranges may need it.
+/// Whether a section of this name may be there that the original has not: units whose span became ranges may need it, and lists that name
+/// addresses by slots.
 pub(super) fn is_new_section(name: &[u8]) -> bool {
-    name == b".debug_ranges" || name == b".debug_rnglists"
+    name == b".debug_ranges" || name == b".debug_rnglists" || name == b".debug_addr"
 }

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use object::{Object, ObjectSection};
+
 use crate::elf::Facts;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
@@ -69,12 +71,22 @@ fn compare(name: &str, compiler: &str, flags: &str, linkers: &[Linker]) {
         };
         session.must(&link("plain", "plain.out"));
         session.must(&link("shims", "pruned.out").env("LTO_PRUNE_FLAGS", "--prune-strict"));
+        let shrink =
+            link("shims", "shrunk.out").env("LTO_PRUNE_FLAGS", "--prune-strict --prune-debug=shrink");
+        session.must(&shrink);
+        let [in_plain, in_pruned, in_shrunk] =
+            ["plain.out", "pruned.out", "shrunk.out"].map(|file| debug_bytes(&session.path(file)));
+        // What is not divided, or has its debug information elsewhere, may need a few bytes more.
+        let is_simple = !flags.contains("-gsplit-dwarf") && !flags.contains("-fdebug-types-section");
+        let sizes = format!("bytes of debug information: {in_plain}, {in_pruned}, {in_shrunk}");
+        session.check(!is_simple || in_shrunk <= in_pruned && in_pruned < in_plain, &sizes);
         let plain = Facts::read(&session.path("plain.out")).unwrap();
         let pruned = Facts::read(&session.path("pruned.out")).unwrap();
+        let shrunk = Facts::read(&session.path("shrunk.out")).unwrap();
         let is_followed = split || !flags.contains("-gsplit-dwarf") || flags.contains("-gdwarf-4");
         session.check(!is_followed || !pruned.defined.contains("dead_between"), "dead_between is not gone");
         let addresses = |facts: &Facts| facts.functions.iter().cloned().collect::<BTreeMap<String, u64>>();
-        let (plain, pruned) = (addresses(&plain), addresses(&pruned));
+        let (plain, pruned, shrunk) = (addresses(&plain), addresses(&pruned), addresses(&shrunk));
         let names: Vec<&String> = ["main", "helper", "table_entry", "local"]
             .iter()
             .map(|n| pruned.get_key_value(*n).unwrap().0)
@@ -82,16 +94,17 @@ fn compare(name: &str, compiler: &str, flags: &str, linkers: &[Linker]) {
         // LLVM finds fault with tombstones among ranges, as the linkers write them of sections that they remove, and does not
         // come to an end with ranges of no bytes, as gcc makes them when it optimises.
         if !split && !flags.contains("-gsplit-dwarf") && (compiler != "gcc" || flags.contains("-O0")) {
-            let statuses = ["pruned.out", "plain.out"].map(|file| {
+            let statuses = ["pruned.out", "shrunk.out", "plain.out"].map(|file| {
                 let job =
                     Job::new(&dir, "llvm-dwarfdump-19").words("--verify --error-display=summary").arg(file);
                 session.run(&job).status
             });
-            session.check_eq(&statuses[0], &statuses[1], "llvm-dwarfdump --verify");
+            session.check_eq(&statuses[0], &statuses[2], "llvm-dwarfdump --verify");
+            session.check_eq(&statuses[1], &statuses[2], "llvm-dwarfdump --verify of the shrunk program");
         }
         for reader in ["addr2line", "llvm-addr2line-19"] {
             let mut answers = Vec::new();
-            for (file, table) in [("plain.out", &plain), ("pruned.out", &pruned)] {
+            for (file, table) in [("plain.out", &plain), ("pruned.out", &pruned), ("shrunk.out", &shrunk)] {
                 let mut job = Job::new(&dir, reader).words("-f -i -e").arg(file);
                 for name in &names {
                     // Inside as well: the first bytes of any of these are code at every level.
@@ -104,8 +117,18 @@ fn compare(name: &str, compiler: &str, flags: &str, linkers: &[Linker]) {
             session
                 .check(answers[0].contains("main.c:"), &format!("{reader} knows nothing:\n{}", answers[0]));
             session.check_eq(&answers[1], &answers[0], &format!("{reader} of {names:?}"));
+            session.check_eq(&answers[2], &answers[0], &format!("{reader} of {names:?}, shrunk"));
         }
     }
+}
+
+/// The bytes of all debug sections of a file.
+fn debug_bytes(path: &std::path::Path) -> u64 {
+    let bytes = std::fs::read(path).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let is_debug =
+        |section: &object::Section<'_, '_>| section.name().is_ok_and(|name| name.starts_with(".debug"));
+    file.sections().filter(is_debug).map(|section| section.size()).sum()
 }
 
 macro_rules! debug_formats {
@@ -287,6 +310,7 @@ break main.c:18
 run
 info args
 info locals
+ptype p
 bt
 continue
 info args
@@ -295,6 +319,7 @@ bt
 continue
 bt
 info locals
+whatis table
 continue
 bt
 continue
@@ -313,10 +338,10 @@ fn debug_session(name: &str, compiler: &str, flags: &str) {
     tools::shim_dir(&session.path("plain"), &Linker::Lld.path());
     tools::shim_dir(&session.path("shims"), &tools::lto_prune());
     let mut answers = Vec::new();
-    for shims in ["plain", "shims"] {
+    for (shims, more) in [("plain", ""), ("shims", ""), ("shims", " --prune-debug=shrink")] {
         let job = Job::new(&dir, compiler).arg("-B").arg(shims).words("-no-pie main.o helper.o -o out");
-        let job = job.env("LTO_PRUNE_LINKER", Linker::Lld.path()).env("LTO_PRUNE_FLAGS", "--prune-strict");
-        session.must(&job);
+        let job = job.env("LTO_PRUNE_LINKER", Linker::Lld.path());
+        session.must(&job.env("LTO_PRUNE_FLAGS", format!("--prune-strict{more}")));
         let gdb = Job::new(&dir, "gdb").words("-nx -batch -x commands out");
         let said = session.must(&gdb).stdout;
         // Where a breakpoint is set says how often code was inlined, into dropped functions too.
@@ -331,6 +356,7 @@ fn debug_session(name: &str, compiler: &str, flags: &str) {
     }
     session.check(answers[0].contains("helper (x="), &answers[0]);
     session.check_eq(&answers[1], &answers[0], "gdb");
+    session.check_eq(&answers[2], &answers[0], "gdb, shrunk");
     let gone = Facts::read(&session.path("out")).unwrap();
     session.check(!gone.defined.contains("dead_between"), "dead_between is not gone");
 }
@@ -349,6 +375,106 @@ fn gdb_stops_where_it_did() {
         ("clang-19", "-O2 -g -gdwarf-4"),
     ] {
         debug_session(&format!("{compiler}{}", flags.replace(' ', "")), compiler, flags);
+    }
+}
+
+/// Types, names and functions that nothing kept refers to, and some that something does.
+const NAMED: &str = r#"
+#include <stddef.h>
+namespace outer { struct used_in_namespace { int member_of_used; }; struct unused_in_namespace { int member_of_unused; }; }
+struct base_of_used { int of_base; };
+struct used : base_of_used { outer::used_in_namespace inside; enum kind { first_kind, second_kind } of; int method(int x) { return x + of_base; } };
+struct only_dead { int member_of_dead; };
+typedef only_dead *name_of_only_dead;
+template <class T> struct of_template { T held; T get() { return held; } };
+static inline int inlined(used *u) { int result_of_inlined = u->of_base * 3; return result_of_inlined ^ u->inside.member_of_used; }
+extern "C" int dead(name_of_only_dead d) { return d->member_of_dead + 1; }
+extern "C" __attribute__((noinline)) int live(used *u) { of_template<int> t{u->of_base}; return inlined(u) + (int)t.get(); }
+int main(int argc, char **) { used u{{argc}, {2}, used::second_kind}; return live(&u) + u.method(1) == 77; }
+"#;
+
+#[test]
+fn what_nothing_refers_to_goes() {
+    for (compiler, version) in [("gcc", 4), ("gcc", 5), ("clang-19", 4), ("clang-19", 5)] {
+        let mut session = Session::new(&format!("debuginfo/unused-{compiler}-{version}"));
+        let dir = session.dir().to_owned();
+        session.write("a.cc", NAMED);
+        let job = Job::new(&dir, tools::cxx(compiler)).words("-O1 -fno-function-sections -c a.cc -g");
+        session.must(&job.arg(format!("-gdwarf-{version}")));
+        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        let mut said = Vec::new();
+        let mut sizes = Vec::new();
+        for (out, flags) in [("kept", "--prune-strict"), ("shrunk", "--prune-strict --prune-debug=shrink")] {
+            let job = Job::new(&dir, tools::cxx(compiler)).words("-B shims a.o -o").arg(out);
+            let job = job.env("LTO_PRUNE_LINKER", Linker::Lld.path()).env("LTO_PRUNE_FLAGS", flags);
+            let linked = session.must(&job);
+            session.check_eq(&linked.stderr, &String::new(), "what the link says");
+            let dump = Job::new(&dir, "llvm-dwarfdump-19").words("--debug-info").arg(out);
+            said.push(session.must(&dump).stdout);
+            sizes.push(debug_bytes(&session.path(out)));
+        }
+        let what = format!("{compiler} {version}: {sizes:?}");
+        session.check(sizes[1] < sizes[0], &what);
+        let has = |text: &str, name: &str| text.contains(&format!("(\"{name}\")"));
+        for name in [
+            "used",
+            "used_in_namespace",
+            "member_of_used",
+            "base_of_used",
+            "of_base",
+            "second_kind",
+            "method",
+            "result_of_inlined",
+            "of_template<int>",
+            "live",
+        ] {
+            session.check(has(&said[1], name), &format!("{what}: {name} is lost"));
+        }
+        // gcc describes only types that something uses.
+        for name in ["only_dead", "member_of_dead", "name_of_only_dead"] {
+            session.check(!has(&said[1], name), &format!("{what}: {name} stays"));
+        }
+        session
+            .check(!has(&said[0], "dead") && !has(&said[1], "dead"), &format!("{what}: the function stays"));
+        let strings = session.must(&Job::new(&dir, "readelf").words("-p .debug_str shrunk")).stdout;
+        session.check(!strings.contains("member_of_dead") && strings.contains("member_of_used"), &strings);
+        for command in
+            ["ptype used", "ptype outer::used_in_namespace", "info scope live", "ptype of_template<int>"]
+        {
+            let answers = ["kept", "shrunk"].map(|out| {
+                let gdb = Job::new(&dir, "gdb").words("-nx -batch -ex").arg("set print address off");
+                let said = session.must(&gdb.arg("-ex").arg(command).arg(out)).stdout;
+                // Places may differ, for the order of code does.
+                said.split_whitespace()
+                    .filter(|word| !word.contains("0x"))
+                    .map(|word| word.to_owned() + " ")
+                    .collect::<String>()
+            });
+            session.check(answers[0].len() > 20, &format!("{what}: {command}: {}", answers[0]));
+            session.check_eq(&answers[1], &answers[0], &format!("{what}: {command}"));
+        }
+    }
+}
+
+#[test]
+fn what_can_not_be_collected_is_said() {
+    let mut session = Session::new("debuginfo/uncollected");
+    let dir = session.dir().to_owned();
+    session.write("a.cc", NAMED);
+    session.must(&Job::new(&dir, "g++").words("-O1 -g -fdebug-types-section -fno-function-sections -c a.cc"));
+    let job =
+        Job::new(&dir, tools::lto_prune()).words("a.o -o out --prune-debug=shrink --prune-report=r.json");
+    let job = job.env("LTO_PRUNE_LINKER", Linker::Lld.path());
+    // The second link has the object from the cache, or would have it.
+    for _ in 0..2 {
+        let said = session.must(&job).stderr;
+        let is_said =
+            said.lines().filter(|line| line.contains("note: out: debug information of a.o keeps")).count();
+        session.check(is_said == 1 && said.contains("type units"), &said);
+        let report = session.must(&Job::new(&dir, "cat").arg("r.json")).stdout;
+        session.check(report.contains("\"debug-entries\""), "the limit is not in the report");
+        let facts = Facts::read(&session.path("out")).unwrap();
+        session.check(!facts.defined.contains("dead"), "the function goes all the same");
     }
 }
 

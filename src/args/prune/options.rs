@@ -58,9 +58,9 @@ pub const OPTIONS: &[(&str, &[PruneOption])] = &[
             ),
             option(
                 "debug",
-                OneOf(&["keep", "drop"]),
-                "keep|drop",
-                "drop: an object loses its debug information with the first thing that goes from it, as always with -s or -S \
+                OneOf(&["keep", "shrink", "drop"]),
+                "keep|shrink|drop",
+                "shrink: types and declarations that nothing kept refers to are removed; drop: an object loses its debug information with the first thing that goes from it, as always with -s or -S \
                  (default: keep)",
             ),
             option(

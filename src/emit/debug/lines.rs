@@ -218,29 +218,31 @@ pub(super) fn write_row(
             out.push(opcode.0);
         }
     }
-    let lines = (row.line as i64).wrapping_sub(registers.line as i64);
+    let mut lines = (row.line as i64).wrapping_sub(registers.line as i64);
     let bytes = row.address.wrapping_sub(registers.address);
-    match special(header, lines, bytes) {
-        Some(opcode) => out.push(opcode),
-        None => {
-            if bytes != 0 {
-                out.push(dw::DW_LNS_advance_pc.0);
-                uleb(out, bytes);
-            }
-            match special(header, lines, 0) {
-                Some(opcode) if lines != 0 => out.push(opcode),
-                _ => {
-                    if lines != 0 {
-                        out.push(dw::DW_LNS_advance_line.0);
-                        sleb(out, lines);
-                    }
-                    out.push(dw::DW_LNS_copy.0);
-                }
-            }
-        }
+    if special(header, lines, 0).is_none() {
+        out.push(dw::DW_LNS_advance_line.0);
+        sleb(out, lines);
+        lines = 0;
+    }
+    let constant = const_add_pc(header);
+    if let Some(opcode) = special(header, lines, bytes) {
+        out.push(opcode);
+    } else if let Some(opcode) = bytes.checked_sub(constant).and_then(|rest| special(header, lines, rest)) {
+        out.extend([dw::DW_LNS_const_add_pc.0, opcode]);
+    } else {
+        out.push(dw::DW_LNS_advance_pc.0);
+        uleb(out, bytes);
+        out.push(special(header, lines, 0).unwrap_or(dw::DW_LNS_copy.0));
     }
     *registers =
         Registers { basic_block: false, prologue_end: false, epilogue_begin: false, discriminator: 0, ..row };
+}
+
+/// So many bytes `DW_LNS_const_add_pc` advances the address (DWARF 5, 6.2.5.2).
+fn const_add_pc(header: &LineHeader<'_>) -> u64 {
+    let advances = u64::from(255 - header.opcode_base());
+    advances.checked_div(u64::from(header.line_range())).unwrap_or(0)
 }
 
 /// The special opcode that advances line and address so (DWARF 5, 6.2.5.1).

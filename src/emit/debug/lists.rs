@@ -43,10 +43,10 @@ pub(super) struct ListUse {
 
 /// One entry: the range, in made-up addresses (`None`: everywhere else), and where its counted expression is.
 #[derive(Debug, Clone, Copy)]
-struct ListEntry {
-    range: Option<(u64, u64)>,
+pub(super) struct ListEntry {
+    pub(super) range: Option<(u64, u64)>,
     /// The extent of the expression with its length, in bytes of the section.
-    expression: (u64, u64),
+    pub(super) expression: (u64, u64),
 }
 
 fn early() -> Error {
@@ -124,7 +124,7 @@ impl<'c> Cursor<'c> {
         Err(invalid("has a number of more than 64 bits"))
     }
 
-    fn skip(&mut self, count: u64) -> Result<()> {
+    pub(super) fn skip(&mut self, count: u64) -> Result<()> {
         self.at = self.at.checked_add(count).filter(|at| *at <= self.bytes.len() as u64).ok_or_else(early)?;
         Ok(())
     }
@@ -144,132 +144,27 @@ struct ListRun {
     map: OffsetMap,
 }
 
-/// The section that is rewritten, and what its lists refer to.
+/// A section of lists as it is read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ListSection<'s, 'a> {
+pub(super) struct ListReader<'s, 'a> {
     pub(super) section: &'s DebugSection<'a>,
-    pub(super) layout: Layout<'s>,
     /// It is the section `.debug_addr`, if there is one.
     pub(super) addresses: Option<&'s DebugSection<'a>>,
     /// Location lists, whose entries have expressions.
     pub(super) is_locations: bool,
     /// There is a header for each unit, and entries are coded, as from DWARF 5 on.
     pub(super) is_coded: bool,
-    /// The units whose entries are in another file, by the offset that their lists are counted from, sorted. Only of ranges.
-    pub(super) skeletons: &'s [(u64, ListBase)],
 }
 
-impl ListSection<'_, '_> {
-    /// Write the section anew. `uses` are all lists of it that attributes refer to, sorted by offset.
-    pub(super) fn rewrite(self, uses: &[ListUse]) -> Result<(SectionDraft, OffsetMap)> {
-        let alike = |a: &ListUse, b: &ListUse| a.offset == b.offset;
-        if uses.array_windows().any(|[a, b]| alike(a, b) && a.of != b.of) {
-            return Err(invalid("is of two units with different bases"));
-        }
-        let lists: Vec<&ListUse> = uses.chunk_by(alike).filter_map(|same| same.first()).collect();
-        // The bytes between the last list of a share and the first of the next one are copied here.
-        let shares: Vec<Result<ListRun>> = lists.par_chunks(SHARE).map(|lists| self.share(lists)).collect();
-        let (mut draft, mut map) = (SectionDraft::in_place_of(self.section), OffsetMap::default());
-        let mut at = 0;
-        for share in shares {
-            let share = share?;
-            if at <= share.start {
-                map.push(at, share.start, draft.len(), true);
-                self.between(&mut draft, at, share.start)?;
-            }
-            map.append(share.map, draft.len());
-            draft.append(share.draft);
-            at = at.max(share.end);
-        }
-        let end = self.section.raw.len() as u64;
-        map.push(at, end, draft.len(), true);
-        self.between(&mut draft, at, end)?;
-        if self.is_coded {
-            self.correct_headers(&mut draft, &map)?;
-        }
-        Ok((draft, map))
-    }
-
-    /// Write neighbouring lists anew, with the bytes between them.
-    fn share(self, lists: &[&ListUse]) -> Result<ListRun> {
-        let start = lists.first().map_or(0, |list| list.offset);
-        let mut share = ListRun {
-            start,
-            end: start,
-            draft: SectionDraft::new(self.section.index),
-            map: OffsetMap::default(),
-        };
-        let ListRun { end: at, draft, map, .. } = &mut share;
-        for list in lists {
-            if *at <= list.offset {
-                map.push(*at, list.offset, draft.len(), true);
-                self.between(draft, *at, list.offset)?;
-            }
-            // gcc lets the ranges of an inner block be the tail of those of an outer one: that is a list by itself here.
-            let (entries, end) = self.read(list)?;
-            map.push(list.offset, end, draft.len(), false);
-            self.write(draft, list, &entries)?;
-            *at = (*at).max(end);
-        }
-        Ok(share)
-    }
-
-    /// Append the bytes between two lists. Behind the base of a skeleton unit they are lists of its `.dwo` file. That file refers
-    /// to them by offset, so that each pair is rewritten in place. The pair of dropped code becomes an empty range.
-    fn between(self, draft: &mut SectionDraft, start: u64, end: u64) -> Result<()> {
-        let first = self.skeletons.first().map_or(end, |(offset, _)| (*offset).clamp(start, end));
-        draft.copy(self.section, start, first)?;
-        let mut cursor = Cursor::new(&self.section.linked, first);
-        let mut selected = None;
-        while cursor.at < end {
-            let at = cursor.at;
-            let unit = self.skeletons.partition_point(|(offset, _)| *offset <= at).checked_sub(1);
-            let unit = unit.and_then(|unit| self.skeletons.get(unit)).map_or(ListBase::default(), |u| u.1);
-            let (begin, last) = (cursor.u64()?, cursor.u64()?);
-            if (begin, last) == (0, 0) || begin == u64::MAX {
-                selected = (begin == u64::MAX).then_some(last);
-                let base = if begin == u64::MAX && decode(last).is_some() { 0 } else { last };
-                draft.bytes.extend_from_slice(&begin.to_le_bytes());
-                draft.bytes.extend_from_slice(&base.to_le_bytes());
-                continue;
-            }
-            let base = selected.unwrap_or(unit.base);
-            let (begin, last) = (sum(base, begin)?, sum(base, last)?);
-            let pieces = self.layout.pieces(begin, last, &[])?;
-            let is_whole = pieces == [(begin, last)];
-            if selected.is_none() && !unit.new_base_is_zero {
-                if !is_whole {
-                    return Err(invalid(
-                        "is in a .dwo file, and its unit's address does not say where it is",
-                    ));
-                }
-                draft.copy(self.section, at, cursor.at)?;
-            } else if pieces.is_empty() || begin == last {
-                draft.bytes.extend_from_slice(&1u64.to_le_bytes());
-                draft.bytes.extend_from_slice(&1u64.to_le_bytes());
-            } else if is_whole {
-                draft.start(self.layout, begin, &[])?;
-                draft.address(self.layout, last, self.layout.ended(last))?;
-            } else {
-                return Err(invalid("describes code of which only a part stays, in a .dwo file"));
-            }
-        }
-        match cursor.at == end.max(first) {
-            true => Ok(()),
-            false => Err(early()),
-        }
-    }
-
-    /// The ranges of a list, in made-up addresses.
-    pub(super) fn ranges(self, list: &ListUse) -> Result<Vec<(u64, u64)>> {
-        Ok(self.read(list)?.0.into_iter().filter_map(|entry| entry.range).collect())
-    }
-
+impl ListReader<'_, '_> {
     /// The entries of a list, and where it ends.
-    fn read(self, list: &ListUse) -> Result<(Vec<ListEntry>, u64)> {
-        let mut cursor = Cursor::new(&self.section.linked, list.offset);
+    ///
+    /// # Errors
+    /// A list that is malformed, or names an address that is not there.
+    pub(super) fn read(self, offset: u64, of: ListBase) -> Result<(Vec<ListEntry>, u64)> {
+        let mut cursor = Cursor::new(&self.section.linked, offset);
         let mut entries = Vec::new();
-        let mut base = list.of.base;
+        let mut base = of.base;
         let expression = |cursor: &mut Cursor<'_>| {
             let start = cursor.at;
             if self.is_locations {
@@ -309,7 +204,7 @@ impl ListSection<'_, '_> {
             let range = match dw::DwRle(code) {
                 dw::DW_RLE_end_of_list => return Ok((entries, cursor.at)),
                 dw::DW_RLE_base_addressx => {
-                    base = self.indexed(list, cursor.uleb()?)?;
+                    base = self.indexed(of, cursor.uleb()?)?;
                     continue;
                 }
                 dw::DW_RLE_base_address => {
@@ -317,10 +212,10 @@ impl ListSection<'_, '_> {
                     continue;
                 }
                 dw::DW_RLE_startx_endx => {
-                    (self.indexed(list, cursor.uleb()?)?, self.indexed(list, cursor.uleb()?)?)
+                    (self.indexed(of, cursor.uleb()?)?, self.indexed(of, cursor.uleb()?)?)
                 }
                 dw::DW_RLE_startx_length => {
-                    let start = self.indexed(list, cursor.uleb()?)?;
+                    let start = self.indexed(of, cursor.uleb()?)?;
                     (start, start.wrapping_add(cursor.uleb()?))
                 }
                 dw::DW_RLE_offset_pair => (sum(base, cursor.uleb()?)?, sum(base, cursor.uleb()?)?),
@@ -336,96 +231,19 @@ impl ListSection<'_, '_> {
     }
 
     /// The address that an index into `.debug_addr` means, made-up.
-    fn indexed(self, list: &ListUse, index: u64) -> Result<u64> {
-        let place = list.of.addresses.zip(index.checked_mul(8)).and_then(|(base, at)| base.checked_add(at));
+    fn indexed(self, of: ListBase, index: u64) -> Result<u64> {
+        let place = of.addresses.zip(index.checked_mul(8)).and_then(|(base, at)| base.checked_add(at));
         let (Some(table), Some(place)) = (self.addresses, place) else {
             return Err(invalid("names an address that is not there"));
         };
         Cursor::new(&table.linked, place).u64()
     }
 
-    fn write(self, draft: &mut SectionDraft, list: &ListUse, entries: &[ListEntry]) -> Result<()> {
-        let mut pieces: Vec<ListEntry> = Vec::with_capacity(entries.len());
-        let mut lost = false;
-        for entry in entries {
-            let Some((begin, end)) = entry.range else {
-                pieces.push(*entry);
-                continue;
-            };
-            let of_entry = self.layout.pieces(begin, end, &list.within)?;
-            lost |= of_entry.len() != 1;
-            pieces.extend(of_entry.into_iter().map(|piece| ListEntry { range: Some(piece), ..*entry }));
-        }
-        if list.has_views && lost && !pieces.is_empty() {
-            return Err(invalid("has views, and only a part of it stays"));
-        }
-        match self.is_coded {
-            true => self.write_coded(draft, list, &pieces),
-            false => self.write_pairs(draft, list, &pieces),
-        }
-    }
-
-    fn write_pairs(self, draft: &mut SectionDraft, list: &ListUse, pieces: &[ListEntry]) -> Result<()> {
-        if !list.of.new_base_is_zero && !pieces.is_empty() {
-            draft.bytes.extend_from_slice(&u64::MAX.to_le_bytes());
-            draft.bytes.extend_from_slice(&[0; 8]);
-        }
-        for ListEntry { range, expression } in pieces {
-            let Some((begin, end)) = range.filter(|range| *range != (0, 0)) else { continue };
-            draft.start(self.layout, begin, &list.within)?;
-            match begin == end {
-                true => draft.start(self.layout, end, &list.within)?,
-                false => draft.address(self.layout, end, self.layout.ended(end))?,
-            }
-            draft.copy(self.section, expression.0, expression.1)?;
-        }
-        draft.bytes.extend_from_slice(&[0; 16]);
-        Ok(())
-    }
-
-    fn write_coded(self, draft: &mut SectionDraft, list: &ListUse, pieces: &[ListEntry]) -> Result<()> {
-        let code = |of_ranges: dw::DwRle| match self.is_locations {
-            true if of_ranges.0 > dw::DW_RLE_offset_pair.0 => of_ranges.0 + 1,
-            _ => of_ranges.0,
-        };
-        let part = |range: &Option<(u64, u64)>| range.and_then(|(begin, _)| self.layout.part(begin));
-        let mut rest = pieces;
-        while let Some(ListEntry { range, expression }) = rest.first() {
-            let Some((begin, end)) = range else {
-                draft.bytes.push(dw::DW_LLE_default_location.0);
-                draft.copy(self.section, expression.0, expression.1)?;
-                rest = rest.get(1..).unwrap_or(&[]);
-                continue;
-            };
-            let here = part(range);
-            let same = rest.iter().take_while(|entry| here.is_some() && part(&entry.range) == here);
-            let count = same.count().max(1);
-            let (group, behind) = rest.split_at_checked(count).unwrap_or((rest, &[]));
-            rest = behind;
-            if group.len() == 1 {
-                draft.bytes.push(code(dw::DW_RLE_start_length));
-                draft.start(self.layout, *begin, &list.within)?;
-                draft.uleb(end.wrapping_sub(*begin));
-                draft.copy(self.section, expression.0, expression.1)?;
-                continue;
-            }
-            let base = group.iter().filter_map(|entry| Some(entry.range?.0)).min().unwrap_or(0);
-            draft.bytes.push(code(dw::DW_RLE_base_address));
-            draft.start(self.layout, base, &list.within)?;
-            for ListEntry { range, expression } in group {
-                let Some((begin, end)) = range else { continue };
-                draft.bytes.push(code(dw::DW_RLE_offset_pair));
-                draft.uleb(begin - base);
-                draft.uleb(end.wrapping_sub(base));
-                draft.copy(self.section, expression.0, expression.1)?;
-            }
-        }
-        draft.bytes.push(dw::DW_RLE_end_of_list.0);
-        Ok(())
-    }
-
     /// Lengths of contributions, and the offsets in their tables.
-    fn correct_headers(self, draft: &mut SectionDraft, map: &OffsetMap) -> Result<()> {
+    ///
+    /// # Errors
+    /// A contribution that is malformed, or a table with an offset at which no list begins.
+    pub(super) fn correct_headers(self, draft: &mut SectionDraft, map: &OffsetMap) -> Result<()> {
         let old = &self.section.linked;
         let (mut at, mut near) = (0, 0);
         while at < old.len() as u64 {
@@ -453,6 +271,197 @@ impl ListSection<'_, '_> {
             }
             at = end;
         }
+        Ok(())
+    }
+}
+
+/// The section that is rewritten, and the layout of the code that its lists describe.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ListSection<'s, 'a> {
+    pub(super) reader: ListReader<'s, 'a>,
+    pub(super) layout: Layout<'s>,
+    /// The units whose entries are in another file, by the offset that their lists are counted from, sorted. Only of ranges.
+    pub(super) skeletons: &'s [(u64, ListBase)],
+}
+
+impl ListSection<'_, '_> {
+    /// Write the section anew. `uses` are all lists of it that attributes refer to, sorted by offset.
+    pub(super) fn rewrite(self, uses: &[ListUse]) -> Result<(SectionDraft, OffsetMap)> {
+        let alike = |a: &ListUse, b: &ListUse| a.offset == b.offset;
+        if uses.array_windows().any(|[a, b]| alike(a, b) && a.of != b.of) {
+            return Err(invalid("is of two units with different bases"));
+        }
+        let lists: Vec<&ListUse> = uses.chunk_by(alike).filter_map(|same| same.first()).collect();
+        // The bytes between the last list of a share and the first of the next one are copied here.
+        let shares: Vec<Result<ListRun>> = lists.par_chunks(SHARE).map(|lists| self.share(lists)).collect();
+        let (mut draft, mut map) = (SectionDraft::in_place_of(self.reader.section), OffsetMap::default());
+        let mut at = 0;
+        for share in shares {
+            let share = share?;
+            if at <= share.start {
+                map.push(at, share.start, draft.len(), true);
+                self.between(&mut draft, at, share.start)?;
+            }
+            map.append(share.map, draft.len());
+            draft.append(share.draft);
+            at = at.max(share.end);
+        }
+        let end = self.reader.section.raw.len() as u64;
+        map.push(at, end, draft.len(), true);
+        self.between(&mut draft, at, end)?;
+        if self.reader.is_coded {
+            self.reader.correct_headers(&mut draft, &map)?;
+        }
+        Ok((draft, map))
+    }
+
+    /// Write neighbouring lists anew, with the bytes between them.
+    fn share(self, lists: &[&ListUse]) -> Result<ListRun> {
+        let start = lists.first().map_or(0, |list| list.offset);
+        let mut share = ListRun {
+            start,
+            end: start,
+            draft: SectionDraft::new(self.reader.section.index),
+            map: OffsetMap::default(),
+        };
+        let ListRun { end: at, draft, map, .. } = &mut share;
+        for list in lists {
+            if *at <= list.offset {
+                map.push(*at, list.offset, draft.len(), true);
+                self.between(draft, *at, list.offset)?;
+            }
+            // gcc lets the ranges of an inner block be the tail of those of an outer one: that is a list by itself here.
+            let (entries, end) = self.reader.read(list.offset, list.of)?;
+            map.push(list.offset, end, draft.len(), false);
+            self.write(draft, list, &entries)?;
+            *at = (*at).max(end);
+        }
+        Ok(share)
+    }
+
+    /// Append the bytes between two lists. Behind the base of a skeleton unit they are lists of its `.dwo` file. That file refers
+    /// to them by offset, so that each pair is rewritten in place. The pair of dropped code becomes an empty range.
+    fn between(self, draft: &mut SectionDraft, start: u64, end: u64) -> Result<()> {
+        let first = self.skeletons.first().map_or(end, |(offset, _)| (*offset).clamp(start, end));
+        draft.copy(self.reader.section, start, first)?;
+        let mut cursor = Cursor::new(&self.reader.section.linked, first);
+        let mut selected = None;
+        while cursor.at < end {
+            let at = cursor.at;
+            let unit = self.skeletons.partition_point(|(offset, _)| *offset <= at).checked_sub(1);
+            let unit = unit.and_then(|unit| self.skeletons.get(unit)).map_or(ListBase::default(), |u| u.1);
+            let (begin, last) = (cursor.u64()?, cursor.u64()?);
+            if (begin, last) == (0, 0) || begin == u64::MAX {
+                selected = (begin == u64::MAX).then_some(last);
+                let base = if begin == u64::MAX && decode(last).is_some() { 0 } else { last };
+                draft.bytes.extend_from_slice(&begin.to_le_bytes());
+                draft.bytes.extend_from_slice(&base.to_le_bytes());
+                continue;
+            }
+            let base = selected.unwrap_or(unit.base);
+            let (begin, last) = (sum(base, begin)?, sum(base, last)?);
+            let pieces = self.layout.pieces(begin, last, &[])?;
+            let is_whole = pieces == [(begin, last)];
+            if selected.is_none() && !unit.new_base_is_zero {
+                if !is_whole {
+                    return Err(invalid(
+                        "is in a .dwo file, and its unit's address does not say where it is",
+                    ));
+                }
+                draft.copy(self.reader.section, at, cursor.at)?;
+            } else if pieces.is_empty() || begin == last {
+                draft.bytes.extend_from_slice(&1u64.to_le_bytes());
+                draft.bytes.extend_from_slice(&1u64.to_le_bytes());
+            } else if is_whole {
+                draft.start(self.layout, begin, &[])?;
+                draft.address(self.layout, last, self.layout.ended(last))?;
+            } else {
+                return Err(invalid("describes code of which only a part stays, in a .dwo file"));
+            }
+        }
+        match cursor.at == end.max(first) {
+            true => Ok(()),
+            false => Err(early()),
+        }
+    }
+
+    fn write(self, draft: &mut SectionDraft, list: &ListUse, entries: &[ListEntry]) -> Result<()> {
+        let mut pieces: Vec<ListEntry> = Vec::with_capacity(entries.len());
+        let mut lost = false;
+        for entry in entries {
+            let Some((begin, end)) = entry.range else {
+                pieces.push(*entry);
+                continue;
+            };
+            let of_entry = self.layout.pieces(begin, end, &list.within)?;
+            lost |= of_entry.len() != 1;
+            pieces.extend(of_entry.into_iter().map(|piece| ListEntry { range: Some(piece), ..*entry }));
+        }
+        if list.has_views && lost && !pieces.is_empty() {
+            return Err(invalid("has views, and only a part of it stays"));
+        }
+        match self.reader.is_coded {
+            true => self.write_coded(draft, list, &pieces),
+            false => self.write_pairs(draft, list, &pieces),
+        }
+    }
+
+    fn write_pairs(self, draft: &mut SectionDraft, list: &ListUse, pieces: &[ListEntry]) -> Result<()> {
+        if !list.of.new_base_is_zero && !pieces.is_empty() {
+            draft.bytes.extend_from_slice(&u64::MAX.to_le_bytes());
+            draft.bytes.extend_from_slice(&[0; 8]);
+        }
+        for ListEntry { range, expression } in pieces {
+            let Some((begin, end)) = range.filter(|range| *range != (0, 0)) else { continue };
+            draft.start(self.layout, begin, &list.within)?;
+            match begin == end {
+                true => draft.start(self.layout, end, &list.within)?,
+                false => draft.address(self.layout, end, self.layout.ended(end))?,
+            }
+            draft.copy(self.reader.section, expression.0, expression.1)?;
+        }
+        draft.bytes.extend_from_slice(&[0; 16]);
+        Ok(())
+    }
+
+    fn write_coded(self, draft: &mut SectionDraft, list: &ListUse, pieces: &[ListEntry]) -> Result<()> {
+        let code = |of_ranges: dw::DwRle| match self.reader.is_locations {
+            true if of_ranges.0 > dw::DW_RLE_offset_pair.0 => of_ranges.0 + 1,
+            _ => of_ranges.0,
+        };
+        let part = |range: &Option<(u64, u64)>| range.and_then(|(begin, _)| self.layout.part(begin));
+        let mut rest = pieces;
+        while let Some(ListEntry { range, expression }) = rest.first() {
+            let Some((begin, end)) = range else {
+                draft.bytes.push(dw::DW_LLE_default_location.0);
+                draft.copy(self.reader.section, expression.0, expression.1)?;
+                rest = rest.get(1..).unwrap_or(&[]);
+                continue;
+            };
+            let here = part(range);
+            let same = rest.iter().take_while(|entry| here.is_some() && part(&entry.range) == here);
+            let count = same.count().max(1);
+            let (group, behind) = rest.split_at_checked(count).unwrap_or((rest, &[]));
+            rest = behind;
+            if group.len() == 1 {
+                draft.bytes.push(code(dw::DW_RLE_start_length));
+                draft.start(self.layout, *begin, &list.within)?;
+                draft.uleb(end.wrapping_sub(*begin));
+                draft.copy(self.reader.section, expression.0, expression.1)?;
+                continue;
+            }
+            let base = group.iter().filter_map(|entry| Some(entry.range?.0)).min().unwrap_or(0);
+            draft.bytes.push(code(dw::DW_RLE_base_address));
+            draft.start(self.layout, base, &list.within)?;
+            for ListEntry { range, expression } in group {
+                let Some((begin, end)) = range else { continue };
+                draft.bytes.push(code(dw::DW_RLE_offset_pair));
+                draft.uleb(begin - base);
+                draft.uleb(end.wrapping_sub(base));
+                draft.copy(self.reader.section, expression.0, expression.1)?;
+            }
+        }
+        draft.bytes.push(dw::DW_RLE_end_of_list.0);
         Ok(())
     }
 }

@@ -14,6 +14,7 @@
 
 mod aranges;
 mod draft;
+pub(super) mod gc;
 mod layout;
 mod lines;
 mod lists;
@@ -29,7 +30,7 @@ use rayon::prelude::*;
 
 use self::draft::{OffsetMap, SectionDraft, relocation};
 use self::layout::{Layout, SectionSymbols};
-use self::lists::{ListSection, ListUse, append_ranges};
+use self::lists::{ListReader, ListSection, ListUse, append_ranges};
 use self::surgery::{Addition, Change, Surgery};
 use self::units::{Needs, SpanUnit, Tables};
 use self::view::DebugSection;
@@ -53,6 +54,7 @@ pub struct ExplicitDebug {
 
 /// The names of sections that hold lists, of DWARF up to 4 and from 5 on.
 const RANGES: [&[u8]; 2] = [b".debug_ranges", b".debug_rnglists"];
+const ADDRESSES: &[u8] = b".debug_addr";
 const LOCATIONS: [&[u8]; 2] = [b".debug_loc", b".debug_loclists"];
 
 /// Make debug information explicit; `None` if the object has none, or code of it is not emitted in parts. Sections that are
@@ -149,7 +151,8 @@ fn units_and_lists(
             let addresses = sections.addresses.as_ref();
             let is_coded = version == 1;
             let skeletons = if is_locations || is_coded { &[][..] } else { &needs.skeletons };
-            let lists = ListSection { section, layout, addresses, is_locations, is_coded, skeletons };
+            let reader = ListReader { section, addresses, is_locations, is_coded };
+            let lists = ListSection { reader, layout, skeletons };
             let lists = lists.rewrite(uses).map_err(|e| e.in_section(name(input, section.index)))?;
             rewritten.push(lists);
         }
@@ -162,7 +165,7 @@ fn units_and_lists(
 fn without_parts(input: &Input<'_>, parts: &SplitSections<'_>) -> Result<Option<ExplicitDebug>> {
     let mut surgery = Surgery::default();
     surgery.decompress(input)?;
-    if surgery.changes.is_empty() && !parts.writes_debug_frame() {
+    if surgery.changes.is_empty() && !parts.writes_debug_frame() && !wants_addresses(input, parts) {
         return Ok(None);
     }
     finish(surgery, input, parts, Vec::new()).map(Some)
@@ -175,6 +178,10 @@ fn finish(
     parts: &SplitSections<'_>,
     meant: Vec<Meant>,
 ) -> Result<ExplicitDebug> {
+    if wants_addresses(input, parts) {
+        let (name, bytes) = (ADDRESSES, gc::EMPTY_TABLE.to_vec());
+        surgery.additions.push(Addition { name, bytes, relocations: Vec::new(), align: 1 });
+    }
     let count = surgery.additions.len();
     let symbol = (input.symbols.len() + count) as u32;
     if let Some(DebugFrame { bytes, relocations }) = debug_frame::of_object(input, parts, symbol)? {
@@ -184,6 +191,12 @@ fn finish(
     let indices = 0..surgery.additions.len();
     let added = indices.map(|i| surgery::index_of_addition(input, i) as u32).collect();
     Ok(ExplicitDebug { overlay: surgery.perform(input)?, added, meant })
+}
+
+/// Whether the collection of entries gets an empty table of addresses, which it fills for location lists.
+fn wants_addresses(input: &Input<'_>, parts: &SplitSections<'_>) -> bool {
+    let has = |name: &[u8]| (1..input.sections.len()).any(|i| input.section_name(i) == name);
+    parts.shrinks_debug() && has(LOCATIONS[1]) && !has(ADDRESSES)
 }
 
 fn name(input: &Input<'_>, index: usize) -> String {
@@ -263,7 +276,7 @@ impl DebugSectionKind {
         Some(match name {
             b".debug_info" => DebugSectionKind::Units,
             b".debug_abbrev" => DebugSectionKind::Abbreviations,
-            b".debug_addr" => DebugSectionKind::Addresses,
+            n if n == ADDRESSES => DebugSectionKind::Addresses,
             b".debug_line" => DebugSectionKind::Lines,
             b".debug_aranges" => DebugSectionKind::Aranges,
             n if n == RANGES[0] => DebugSectionKind::Ranges(false),

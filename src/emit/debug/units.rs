@@ -396,21 +396,14 @@ impl<'r> UnitReader<'r, '_, '_> {
         let Some(section) = self.tables.ranges[usize::from(self.of.version >= 5)] else {
             return Err(invalid("an entry names a list that is not there"));
         };
-        let lists = super::lists::ListSection {
+        let lists = super::lists::ListReader {
             section,
-            layout: self.tables.layout,
             addresses: self.tables.addresses,
             is_locations: false,
             is_coded: self.of.version >= 5,
-            skeletons: &[],
         };
-        let list = ListUse { offset, of: self.of, within: Arc::clone(&self.none), has_views: false };
-        Ok(lists
-            .ranges(&list)?
-            .into_iter()
-            .filter(|(b, e)| b < e)
-            .filter_map(|(begin, _)| decode(begin))
-            .collect())
+        let ranges = lists.read(offset, self.of)?.0.into_iter().filter_map(|entry| entry.range);
+        Ok(ranges.filter(|(b, e)| b < e).filter_map(|(begin, _)| decode(begin)).collect())
     }
 
     /// Note a list that an attribute refers to.

@@ -1,0 +1,254 @@
+//! Sweep phase for lists of ranges and locations (DWARF 5, 2.6.2 and 2.17.3): removed ones go, and kept ones name addresses by slots.
+
+use gimli::constants as dw;
+
+use super::entries::{EntryTable, ListExtent};
+use super::slots::{AddressSlot, AddressSlots};
+use super::units::NewUnits;
+use crate::emit::debug::draft::{OffsetMap, SectionDraft};
+use crate::emit::debug::lists::{ListBase, ListEntry, ListReader};
+use crate::emit::debug::view::{DebugSection, decode};
+use crate::emit::input::LE;
+use crate::error::Result;
+
+/// A section of lists without those that only removed entries refer to, and where the others are; `None` if none is removed or written
+/// shorter. `number` is that of the section in [`ListExtent::section`]. Where there are `slots`, lists name addresses by them.
+///
+/// # Errors
+/// A contribution that is malformed.
+pub(super) fn lists(
+    old: &DebugSection<'_>,
+    number: u8,
+    entries: &EntryTable,
+    units: &NewUnits,
+    addresses: Option<&DebugSection<'_>>,
+    slots: Option<&mut AddressSlots>,
+) -> Result<Option<(SectionDraft, OffsetMap)>> {
+    let (mut kept, mut removed) = (Vec::new(), Vec::new());
+    for (position, new) in units.offsets.iter().enumerate() {
+        let of_section = entries.lists_of(position as u32).iter().filter(|list| list.section == number);
+        if *new == u64::MAX { &mut removed } else { &mut kept }.extend(of_section.copied());
+    }
+    kept.sort_unstable();
+    kept.dedup_by_key(|list| list.start);
+    removed.sort_unstable();
+    removed.dedup();
+    // The furthest end of all kept lists that begin before a place.
+    let mut reach = 0;
+    let ends: Vec<(u64, u64)> = kept
+        .iter()
+        .map(|list| {
+            reach = reach.max(list.end);
+            (list.start, reach)
+        })
+        .collect();
+    removed.retain(|list| {
+        let before = ends.partition_point(|(start, _)| *start < list.end);
+        before.checked_sub(1).and_then(|i| ends.get(i)).is_none_or(|(_, end)| *end <= list.start)
+    });
+    // A list that shares bytes with another one stays as it is.
+    let is_alone = |at: usize| {
+        let list = kept.get(at).map_or(0..0, |list| list.start..list.end);
+        let before = at.checked_sub(1).and_then(|i| ends.get(i)).is_none_or(|(_, end)| *end <= list.start);
+        before && kept.get(at + 1).is_none_or(|next| next.start >= list.end)
+    };
+    let (is_locations, is_coded) = (number >= 2, number % 2 == 1);
+    let mut changed: Vec<(ListExtent, NewList)> =
+        removed.into_iter().map(|list| (list, NewList::Removed)).collect();
+    let reader = ListReader { section: old, addresses, is_locations, is_coded };
+    let mut slots = slots.filter(|_| is_coded);
+    for (_, list) in kept.iter().enumerate().filter(|(at, _)| is_alone(*at)) {
+        let Some(unit) = entries.units.get(list.unit as usize) else { continue };
+        let compact = match &mut slots {
+            Some(slots) => CompactList::of(reader, list, unit.of, slots)?,
+            None => None,
+        };
+        match compact {
+            Some(compact) => changed.push((*list, NewList::Compact(compact))),
+            None if list.start < list.list => changed.push((*list, NewList::Same)),
+            None => {}
+        }
+    }
+    if changed.is_empty() {
+        return Ok(None);
+    }
+    changed.sort_unstable_by_key(|(list, _)| *list);
+    let (mut draft, mut map) = (SectionDraft::in_place_of(old), OffsetMap::default());
+    let mut at = 0;
+    for (list, new) in &changed {
+        if at <= list.start {
+            map.push(at, list.start, draft.len(), true);
+            draft.copy(old, at, list.start)?;
+        }
+        // Nothing refers to its views any more.
+        map.push(list.list, list.end, draft.len(), false);
+        match new {
+            NewList::Removed => {}
+            NewList::Same => draft.copy(old, list.list, list.end)?,
+            NewList::Compact(compact) => compact.write(reader, &mut draft)?,
+        }
+        at = at.max(list.end);
+    }
+    let end = old.raw.len() as u64;
+    map.push(at, end, draft.len(), true);
+    draft.copy(old, at, end)?;
+    if is_coded {
+        reader.correct_headers(&mut draft, &map)?;
+    }
+    Ok(Some((draft, map)))
+}
+
+/// What becomes of a list of ranges or locations.
+#[derive(Debug)]
+enum NewList {
+    Removed,
+    /// It stays as it is, and its views go.
+    Same,
+    Compact(CompactList),
+}
+
+/// A list whose addresses are slots.
+#[derive(Debug, Default)]
+struct CompactList {
+    /// Entries in a row with the slot that they are counted from; `None`: one that holds everywhere else.
+    runs: Vec<(Option<AddressSlot>, Vec<ListEntry>)>,
+    /// The addresses of slots that are yet to be made, in the order of their indices.
+    new: Vec<u64>,
+}
+
+impl CompactList {
+    /// The list in this form, if it has addresses and is shorter so. The slots that it needs are made.
+    fn of(
+        reader: ListReader<'_, '_>,
+        extent: &ListExtent,
+        of: ListBase,
+        slots: &mut AddressSlots,
+    ) -> Result<Option<CompactList>> {
+        let relocations = reader.section.relocations_in(extent.list, extent.end, &mut 0);
+        if relocations.is_empty() {
+            return Ok(None);
+        }
+        let (entries, _) = reader.read(extent.list, of)?;
+        let section = |address: u64| decode(address).map(|(section, _)| section);
+        let is_whole = |(begin, end): (u64, u64)| {
+            begin <= end && section(begin).is_some() && section(begin) == section(end)
+        };
+        if !entries.iter().filter_map(|entry| entry.range).all(is_whole) {
+            return Ok(None);
+        }
+        let candidates = [true, false].map(|shares| CompactList::with(&entries, slots, shares));
+        let Some(list) = candidates.into_iter().min_by_key(CompactList::cost) else { return Ok(None) };
+        if list.cost() >= extent.end - extent.list {
+            return Ok(None);
+        }
+        // A relocation of the list against the same section names the symbol.
+        let targets = relocations.iter().filter_map(|entry| {
+            let at = usize::try_from(entry.r_offset.get(LE)).ok()?;
+            let (target, _) = reader.section.linked.get(at..)?.split_first_chunk::<8>()?;
+            Some((entry, u64::from_le_bytes(*target)))
+        });
+        let of_slot = |new: &u64| targets.clone().find(|(_, target)| section(*target) == section(*new));
+        let Some(found) = list.new.iter().map(of_slot).collect::<Option<Vec<_>>>() else { return Ok(None) };
+        for (new, (entry, target)) in list.new.iter().zip(found) {
+            slots.add(*new, entry, target)?;
+        }
+        Ok(Some(list))
+    }
+
+    /// The list with slots that are there, or with one of its own where a run begins.
+    fn with(entries: &[ListEntry], slots: &AddressSlots, shares: bool) -> CompactList {
+        let mut list = CompactList::default();
+        for entry in entries {
+            let slot = entry.range.map(|(begin, _)| {
+                let current = list.runs.last().and_then(|(slot, _)| *slot).filter(|slot| slot.reaches(begin));
+                let near = || slots.near(begin).filter(|slot| shares || slot.address == begin);
+                current.or_else(near).unwrap_or_else(|| {
+                    list.new.push(begin);
+                    AddressSlot { index: slots.count() + list.new.len() as u64 - 1, address: begin }
+                })
+            });
+            match list.runs.last_mut() {
+                Some((of, run)) if *of == slot => run.push(*entry),
+                _ => list.runs.push((slot, vec![*entry])),
+            }
+        }
+        list
+    }
+
+    /// How many bytes it is, with the slots that it needs.
+    fn cost(&self) -> u64 {
+        self.size() + 3 * self.new.len() as u64
+    }
+
+    /// How many bytes it has in this form.
+    fn size(&self) -> u64 {
+        let expression = |entry: &ListEntry| entry.expression.1 - entry.expression.0;
+        let of_run = |(slot, run): &(Option<AddressSlot>, Vec<ListEntry>)| match (slot, run.as_slice()) {
+            (Some(AddressSlot { index, address: base }), [only])
+                if only.range.is_some_and(|(begin, _)| begin == *base) =>
+            {
+                1 + width(*index) + width(length(only)) + expression(only)
+            }
+            (Some(AddressSlot { index, address: base }), run) => {
+                let pair = |e: &ListEntry| {
+                    let (begin, end) = e.range.unwrap_or_default();
+                    1 + width(begin - base) + width(end - base) + expression(e)
+                };
+                1 + width(*index) + run.iter().map(pair).sum::<u64>()
+            }
+            (None, run) => run.iter().map(|e| 1 + expression(e)).sum(),
+        };
+        self.runs.iter().map(of_run).sum::<u64>() + 1
+    }
+
+    /// Append it to the new section.
+    fn write(&self, reader: ListReader<'_, '_>, draft: &mut SectionDraft) -> Result<()> {
+        let code = |of_ranges: dw::DwRle| match reader.is_locations {
+            true if of_ranges.0 > dw::DW_RLE_offset_pair.0 => of_ranges.0 + 1,
+            _ => of_ranges.0,
+        };
+        let copy = |draft: &mut SectionDraft, entry: &ListEntry| {
+            draft.copy(reader.section, entry.expression.0, entry.expression.1)
+        };
+        for (slot, run) in &self.runs {
+            match (slot, run.as_slice()) {
+                (Some(AddressSlot { index, address: base }), [only])
+                    if only.range.is_some_and(|(begin, _)| begin == *base) =>
+                {
+                    draft.bytes.push(code(dw::DW_RLE_startx_length));
+                    draft.uleb(*index);
+                    draft.uleb(length(only));
+                    copy(draft, only)?;
+                }
+                (Some(AddressSlot { index, address: base }), run) => {
+                    draft.bytes.push(code(dw::DW_RLE_base_addressx));
+                    draft.uleb(*index);
+                    for entry in run {
+                        let (begin, end) = entry.range.unwrap_or_default();
+                        draft.bytes.push(code(dw::DW_RLE_offset_pair));
+                        draft.uleb(begin - base);
+                        draft.uleb(end - base);
+                        copy(draft, entry)?;
+                    }
+                }
+                (None, run) => {
+                    for entry in run {
+                        draft.bytes.push(dw::DW_LLE_default_location.0);
+                        copy(draft, entry)?;
+                    }
+                }
+            }
+        }
+        draft.bytes.push(dw::DW_RLE_end_of_list.0);
+        Ok(())
+    }
+}
+
+fn length(entry: &ListEntry) -> u64 {
+    entry.range.map_or(0, |(begin, end)| end - begin)
+}
+
+/// How many bytes a number has in LEB128.
+fn width(value: u64) -> u64 {
+    u64::from((64 - value.leading_zeros()).div_ceil(7).max(1))
+}

@@ -1,0 +1,264 @@
+//! The sections that follow the entries: strings, line number programs, and tables with a contribution for each unit.
+
+use object::U64;
+
+use super::entries::{EntryTable, invalid};
+use super::units::NewUnits;
+use crate::emit::debug::lists::Cursor;
+use crate::emit::debug::view::DebugSection;
+use crate::emit::input::{Input, LE, Rela, SymbolPlace};
+use crate::error::Result;
+
+/// The place of section `index` that a relocation means.
+fn place_in(input: &Input<'_>, index: usize, entry: &Rela) -> Result<Option<u64>> {
+    let symbol = entry.r_sym(LE, false) as usize;
+    if input.place(symbol)? != SymbolPlace::Section(index as u32) {
+        return Ok(None);
+    }
+    let value = input.symbols.get(symbol).map_or(0, |s| s.st_value.get(LE));
+    Ok(Some(value.wrapping_add_signed(entry.r_addend.get(LE))))
+}
+
+/// The places of section `index` that relocations mean, ascending.
+fn places_in<'r>(input: &Input<'_>, index: usize, all: impl Iterator<Item = &'r Rela>) -> Result<Vec<u64>> {
+    let mut places = Vec::new();
+    for entry in all {
+        places.extend(place_in(input, index, entry)?);
+    }
+    places.sort_unstable();
+    places.dedup();
+    Ok(places)
+}
+
+/// `.debug_str` with the strings that relocations name.
+#[derive(Debug)]
+pub(super) struct StringMap {
+    /// The old start, the old end with the zero, and the new start of each kept string, ascending.
+    strings: Vec<(u64, u64, u64)>,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl StringMap {
+    pub(super) fn of<'r>(
+        input: &Input<'_>,
+        section: &DebugSection<'_>,
+        references: impl Iterator<Item = &'r Rela>,
+    ) -> Result<StringMap> {
+        let used = places_in(input, section.index, references)?;
+        let mut map = StringMap { strings: Vec::new(), bytes: Vec::new() };
+        let mut behind = 0;
+        for offset in used {
+            if offset < behind {
+                continue;
+            }
+            let at = usize::try_from(offset).unwrap_or(usize::MAX);
+            let (before, rest) =
+                section.raw.split_at_checked(at).ok_or_else(|| invalid("a string is missing"))?;
+            let start = before.iter().rposition(|byte| *byte == 0).map_or(0, |zero| zero + 1);
+            let length =
+                rest.iter().position(|byte| *byte == 0).ok_or_else(|| invalid("a string has no end"))?;
+            let end = at + length + 1;
+            map.strings.push((start as u64, end as u64, map.bytes.len() as u64));
+            map.bytes.extend_from_slice(section.raw.get(start..end).unwrap_or(&[]));
+            behind = end as u64;
+        }
+        Ok(map)
+    }
+
+    pub(super) fn place(&self, old: u64) -> Option<u64> {
+        let next = self.strings.partition_point(|(start, ..)| *start <= old);
+        let (start, end, new) = *self.strings.get(next.checked_sub(1)?)?;
+        (old < end).then(|| new + (old - start))
+    }
+}
+
+/// `.debug_str_offsets` with the slots that kept entries use (DWARF 5, 7.26).
+#[derive(Debug, Default)]
+pub(super) struct StringSlots {
+    pub(super) bytes: Vec<u8>,
+    /// They are at their new offsets.
+    pub(super) relocations: Vec<Rela>,
+    /// The old indices of the kept slots, ascending.
+    kept: Vec<u64>,
+}
+
+impl StringSlots {
+    /// The table of an object; `None` if it is none that all units share, or something else than entries may name its slots.
+    ///
+    /// # Errors
+    /// An entry names a slot that is not there.
+    pub(super) fn of(
+        section: &DebugSection<'_>,
+        entries: &EntryTable,
+        units: &NewUnits,
+    ) -> Result<Option<StringSlots>> {
+        let Some((header, slots)) = section.raw.split_first_chunk::<8>() else { return Ok(None) };
+        let is_one = header[4..] == [5, 0, 0, 0]
+            && section.raw.len()
+                == u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize + 4;
+        if !is_one || entries.units.iter().any(|unit| unit.string_offsets_base != Some(8)) {
+            return Ok(None);
+        }
+        let is_kept =
+            |position: &usize| units.offsets.get(*position).is_some_and(|offset| *offset != u64::MAX);
+        let strings =
+            (0..entries.entries.len()).filter(is_kept).flat_map(|entry| entries.strings_of(entry as u32));
+        let mut table = StringSlots {
+            bytes: header.to_vec(),
+            relocations: Vec::new(),
+            kept: strings.map(|s| s.index).collect(),
+        };
+        table.kept.sort_unstable();
+        table.kept.dedup();
+        let mut near = 0;
+        for index in &table.kept {
+            let at = 4 * *index as usize;
+            let slot = slots
+                .get(at..at.saturating_add(4))
+                .ok_or_else(|| invalid("an entry names a string that is not there"))?;
+            let (old, new) = (8 + 4 * index, table.bytes.len() as u64);
+            for entry in section.relocations_in(old, old + 4, &mut near) {
+                let mut moved = *entry;
+                moved.r_offset = U64::new(LE, entry.r_offset.get(LE) - old + new);
+                table.relocations.push(moved);
+            }
+            table.bytes.extend_from_slice(slot);
+        }
+        let length = (table.bytes.len() as u32 - 4).to_le_bytes();
+        table.bytes.iter_mut().zip(length).for_each(|(byte, of_length)| *byte = of_length);
+        Ok(Some(table))
+    }
+
+    /// The new index of a slot that was kept. It is not above the old one, so that it fits into the same bytes.
+    pub(super) fn index(&self, old: u64) -> Option<u64> {
+        self.kept.binary_search(&old).ok().map(|new| new as u64)
+    }
+}
+
+/// `.debug_line` with the programs that something refers to.
+#[derive(Debug, Default)]
+pub(super) struct LineMap {
+    /// The old start and the new start of each kept program, ascending.
+    programs: Vec<(u64, u64)>,
+    pub(super) bytes: Vec<u8>,
+    /// They are at their new offsets; their targets are those of the input.
+    pub(super) relocations: Vec<Rela>,
+}
+
+impl LineMap {
+    pub(super) fn of<'r>(
+        input: &Input<'_>,
+        section: Option<&DebugSection<'_>>,
+        references: impl Iterator<Item = &'r Rela>,
+    ) -> Result<LineMap> {
+        let mut map = LineMap::default();
+        let Some(section) = section else { return Ok(map) };
+        let used = places_in(input, section.index, references)?;
+        let (mut at, mut near) = (0, 0);
+        while at < section.raw.len() as u64 {
+            let mut cursor = Cursor::new(&section.raw, at);
+            let end = cursor.u32()?.saturating_add(at + 4);
+            let program = section.raw.get(at as usize..usize::try_from(end).unwrap_or(usize::MAX));
+            let program = program.ok_or_else(|| invalid("a line number program ends early"))?;
+            if used.binary_search(&at).is_ok() {
+                let new = map.bytes.len() as u64;
+                map.programs.push((at, new));
+                map.bytes.extend_from_slice(program);
+                for entry in section.relocations_in(at, end, &mut near) {
+                    let mut moved = *entry;
+                    moved.r_offset = U64::new(LE, entry.r_offset.get(LE) - at + new);
+                    map.relocations.push(moved);
+                }
+            }
+            at = end;
+        }
+        Ok(map)
+    }
+
+    pub(super) fn place(&self, old: u64) -> Option<u64> {
+        let found = self.programs.binary_search_by_key(&old, |(start, _)| *start).ok()?;
+        self.programs.get(found).map(|(_, new)| *new)
+    }
+}
+
+/// A table with a contribution for each unit (`.debug_aranges`, `.debug_pubnames` and the like): the contributions of kept units, and in
+/// tables of names the names of kept entries. The relocations are at their new offsets, with the targets of the input.
+///
+/// # Errors
+/// A table that is malformed.
+pub(super) fn by_unit(
+    input: &Input<'_>,
+    section: &DebugSection<'_>,
+    entries: &EntryTable,
+    units: &NewUnits,
+) -> Result<(Vec<u8>, Vec<Rela>)> {
+    let name = input.section_name(section.index);
+    // A name has an offset, with GNU's form a byte that describes it, and the string.
+    let describing = match name {
+        b".debug_aranges" => None,
+        _ => Some(u64::from(name.starts_with(b".debug_gnu"))),
+    };
+    let early = || invalid("a table of names ends early");
+    let (mut bytes, mut relocations, mut near) = (Vec::new(), Vec::new(), 0);
+    let mut at = 0;
+    while at < section.raw.len() as u64 {
+        let mut cursor = Cursor::new(&section.linked, at);
+        let end = cursor
+            .u32()?
+            .checked_add(at + 4)
+            .filter(|end| *end <= section.raw.len() as u64)
+            .ok_or_else(early)?;
+        cursor.u16()?;
+        let start = cursor.u32()?;
+        let unit = entries.units.binary_search_by_key(&start, |unit| unit.start);
+        let position = unit.map_err(|_| invalid("a table names a unit that is not there"))?;
+        let of = section.relocations_in(at, end, &mut near);
+        let Some((new_start, new_end)) = units.units.get(position).copied().flatten() else {
+            at = end;
+            continue;
+        };
+        let new = bytes.len();
+        for entry in of {
+            let mut moved = *entry;
+            moved.r_offset = U64::new(LE, entry.r_offset.get(LE) - at + new as u64);
+            relocations.push(moved);
+        }
+        let slice = |from: u64, to: u64| section.raw.get(from as usize..to as usize).ok_or_else(early);
+        match describing {
+            None => bytes.extend_from_slice(slice(at, end)?),
+            Some(describing) => {
+                bytes.extend_from_slice(slice(at, cursor.at)?);
+                cursor.u32()?;
+                bytes.extend_from_slice(&((new_end - new_start) as u32).to_le_bytes());
+                loop {
+                    let offset = cursor.u32()?;
+                    if offset == 0 {
+                        bytes.extend_from_slice(&[0; 4]);
+                        break;
+                    }
+                    let from = cursor.at;
+                    let text = slice(from + describing, end)?;
+                    let length = text.iter().position(|byte| *byte == 0).ok_or_else(early)? as u64;
+                    let to = from + describing + length + 1;
+                    if let Some(moved) = units.offset_of(entries, start + offset) {
+                        bytes.extend_from_slice(&((moved - new_start) as u32).to_le_bytes());
+                        bytes.extend_from_slice(slice(from, to)?);
+                    }
+                    cursor.at = to;
+                }
+                let length = (bytes.len() - new - 4) as u32;
+                if let Some(field) = bytes.get_mut(new..new + 4) {
+                    field.copy_from_slice(&length.to_le_bytes());
+                }
+                // A table without its unit's relocation would name the first unit.
+                if !relocations.iter().any(|r: &Rela| r.r_offset.get(LE) == new as u64 + 6)
+                    && let Some(field) = bytes.get_mut(new + 6..new + 10)
+                {
+                    field.copy_from_slice(&(new_start as u32).to_le_bytes());
+                }
+            }
+        }
+        at = end;
+    }
+    Ok((bytes, relocations))
+}

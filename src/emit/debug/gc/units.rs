@@ -1,0 +1,282 @@
+//! Sweep phase for `.debug_info` (DWARF 5, 7.5): the kept entries alone.
+//!
+//! Entries keep their order and bytes, but for the code of the abbreviation, references to other entries, and attributes that are
+//! left out ([`is_left_out`](super::entries::is_left_out)). A unit of which only its own entry is left, without code, is removed.
+
+use object::{U64, elf};
+use rustc_hash::FxHashMap;
+use std::collections::hash_map;
+
+use super::abbreviations::{AbbreviationTable, AbbreviationUse};
+use super::entries::{Addresses, CollectedUnit, DebugEntry, EntryTable, ReferenceForm, invalid};
+use super::mark::Marked;
+use super::slots::HEADER;
+use super::tables::StringSlots;
+use crate::emit::debug::draft::{relocation, uleb};
+use crate::emit::debug::view::DebugSection;
+use crate::emit::input::{LE, Rela};
+use crate::error::Result;
+use crate::plan::DebugCollection;
+
+/// The new `.debug_info`, and where the kept entries are in it.
+#[derive(Debug, Default)]
+pub(super) struct NewUnits {
+    pub(super) bytes: Vec<u8>,
+    /// The relocations of the kept bytes, at their new offsets. Targets are those of the input.
+    pub(super) relocations: Vec<Rela>,
+    /// By entry: the new offset, `u64::MAX` for one that is removed.
+    pub(super) offsets: Vec<u64>,
+    /// By unit: the new start and end; `None` for one that is removed.
+    pub(super) units: Vec<Option<(u64, u64)>>,
+    /// By unit that is kept: the new offset of its table of abbreviations.
+    pub(super) tables: Vec<u64>,
+    pub(super) abbreviations: Vec<u8>,
+}
+
+/// Write the kept entries of all units. `table` is the symbol of a table of addresses that they refer to from now on.
+///
+/// # Errors
+/// A table of abbreviations that can't be read, or a section that would not fit its format.
+pub(super) fn write(
+    info: &DebugSection<'_>,
+    abbreviations: &DebugSection<'_>,
+    table: &EntryTable,
+    marked: &Marked,
+    table_symbol: Option<u32>,
+    collection: DebugCollection,
+) -> Result<NewUnits> {
+    let mut new = NewUnits { offsets: vec![u64::MAX; table.entries.len()], ..NewUnits::default() };
+    let mut tables: FxHashMap<u64, AbbreviationTable> = FxHashMap::default();
+    let mut order: Vec<u64> = Vec::new();
+    for unit in &table.units {
+        let own = match tables.entry(unit.abbreviations) {
+            hash_map::Entry::Occupied(own) => own.into_mut(),
+            hash_map::Entry::Vacant(free) => {
+                order.push(unit.abbreviations);
+                free.insert(AbbreviationTable::read(&abbreviations.linked, unit.abbreviations)?)
+            }
+        };
+        new.unit(info, table, marked, unit, own, (table_symbol, collection))?;
+    }
+    let mut starts: FxHashMap<u64, u64> = FxHashMap::default();
+    for offset in order {
+        let Some(own) = tables.get(&offset).filter(|t| !t.bytes.is_empty()) else { continue };
+        starts.insert(offset, new.abbreviations.len() as u64);
+        new.abbreviations.extend_from_slice(&own.bytes);
+        new.abbreviations.push(0);
+    }
+    new.tables = table.units.iter().map(|u| starts.get(&u.abbreviations).copied().unwrap_or(0)).collect();
+    Ok(new)
+}
+
+impl NewUnits {
+    fn unit(
+        &mut self,
+        info: &DebugSection<'_>,
+        table: &EntryTable,
+        marked: &Marked,
+        unit: &CollectedUnit,
+        abbreviations: &mut AbbreviationTable,
+        (table_symbol, collection): (Option<u32>, DebugCollection),
+    ) -> Result<()> {
+        let of = |position: u32| table.entries.get(position as usize);
+        let (own, has_child) = (of(unit.entries.start), marked.has_child.get(unit.entries.start as usize));
+        let is_empty = has_child != Some(&true) && own.is_some_and(|e| e.addresses != Addresses::Live);
+        if collection == DebugCollection::Unreferenced && is_empty {
+            self.units.push(None);
+            return Ok(());
+        }
+        let start = self.bytes.len() as u64;
+        let mut near = 0;
+        self.copy(info, unit.start, unit.first, &mut near)?;
+        let mut open: Vec<u32> = Vec::new();
+        let mut position = unit.entries.start;
+        loop {
+            while open.last().is_some_and(|next| *next <= position) {
+                open.pop();
+                self.bytes.push(0);
+            }
+            if position >= unit.entries.end {
+                break;
+            }
+            let Some(entry) = of(position) else { break };
+            if marked.kept.get(position as usize) != Some(&true) {
+                position = entry.next;
+                continue;
+            }
+            let has_child = marked.has_child.get(position as usize) == Some(&true);
+            if let Some(slot) = self.offsets.get_mut(position as usize) {
+                *slot = self.bytes.len() as u64;
+            }
+            let table_symbol = table_symbol.filter(|_| position == unit.entries.start);
+            let has_base = table_symbol.is_some();
+            uleb(
+                &mut self.bytes,
+                abbreviations.code(AbbreviationUse { code: entry.code, has_child, has_base })?,
+            );
+            let mut at = entry.attributes;
+            for left_out in entry.left_out.iter().filter(|bytes| !bytes.is_empty()) {
+                self.copy(info, at, left_out.start, &mut near)?;
+                at = left_out.end;
+            }
+            self.copy(info, at, entry.end, &mut near)?;
+            if let Some(symbol) = table_symbol {
+                let base = relocation(self.bytes.len() as u64, elf::R_X86_64_32, symbol, HEADER as i64);
+                self.relocations.push(base);
+                self.bytes.extend_from_slice(&[0; 4]);
+            }
+            if has_child {
+                open.push(entry.next);
+            }
+            position += 1;
+        }
+        let end = self.bytes.len() as u64;
+        let length = u32::try_from(end - start - 4).map_err(|_| invalid("a unit is too long"))?;
+        self.set(start, &length.to_le_bytes());
+        self.units.push(Some((start, end)));
+        Ok(())
+    }
+
+    /// Append the bytes from `start` to `end`, with their relocations.
+    fn copy(&mut self, info: &DebugSection<'_>, start: u64, end: u64, near: &mut usize) -> Result<()> {
+        let new = self.bytes.len() as u64;
+        let range = usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX);
+        let bytes = info.raw.get(range).ok_or_else(|| invalid("a unit ends early"))?;
+        self.bytes.extend_from_slice(bytes);
+        for relocation in info.relocations_in(start, end, near) {
+            let mut moved = *relocation;
+            moved.r_offset = U64::new(LE, relocation.r_offset.get(LE) - start + new);
+            self.relocations.push(moved);
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, at: u64, value: &[u8]) {
+        let range = at as usize..at as usize + value.len();
+        if let Some(field) = self.bytes.get_mut(range) {
+            field.copy_from_slice(value);
+        }
+    }
+
+    /// The new offset of the entry that began at `old`.
+    pub(super) fn offset_of(&self, table: &EntryTable, old: u64) -> Option<u64> {
+        let position = table.position(old)?;
+        self.offsets.get(position as usize).copied().filter(|offset| *offset != u64::MAX)
+    }
+
+    /// Write the references within units, in the units and in the location lists of kept entries; each list is a section's bytes.
+    ///
+    /// # Errors
+    /// A reference that does not fit its field.
+    pub(super) fn set_references(
+        &mut self,
+        table: &EntryTable,
+        lists: &mut [Option<Vec<u8>>; 2],
+    ) -> Result<()> {
+        for (position, entry) in table.entries.iter().enumerate() {
+            let new = self.offsets.get(position).copied().unwrap_or(u64::MAX);
+            let unit = self.units.get(entry.unit as usize).copied().flatten();
+            let (Some((start, _)), true) = (unit, new != u64::MAX) else { continue };
+            for reference in table.references_of(position as u32) {
+                let target =
+                    self.offset_of(table, reference.target).ok_or_else(|| invalid("a reference is lost"))?;
+                let within = target.checked_sub(start);
+                let lost = || invalid("a reference within a unit leads out of it");
+                let value = match reference.form {
+                    // Its relocation says it.
+                    ReferenceForm::Section => continue,
+                    ReferenceForm::Unit(width) => {
+                        let value = within.ok_or_else(lost)?;
+                        let bytes = value.to_le_bytes();
+                        let (field, rest) = bytes.split_at_checked(usize::from(width)).ok_or_else(lost)?;
+                        if rest.iter().any(|byte| *byte != 0) {
+                            return Err(lost());
+                        }
+                        field.to_vec()
+                    }
+                    ReferenceForm::UnitUleb(width) => {
+                        padded_uleb(within.ok_or_else(lost)?, width).ok_or_else(lost)?
+                    }
+                };
+                match reference.list {
+                    Some(section) => {
+                        let bytes = lists.get_mut(usize::from(section)).and_then(Option::as_mut);
+                        let range = reference.at as usize..reference.at as usize + value.len();
+                        let field = bytes.and_then(|bytes| bytes.get_mut(range)).ok_or_else(lost)?;
+                        field.copy_from_slice(&value);
+                    }
+                    None => self.set(self.place(entry, new, reference.at), &value),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Write the indices of strings in the kept entries.
+    ///
+    /// # Errors
+    /// A string was not kept.
+    pub(super) fn set_strings(&mut self, table: &EntryTable, slots: &StringSlots) -> Result<()> {
+        for (position, entry) in table.entries.iter().enumerate() {
+            let new = self.offsets.get(position).copied().unwrap_or(u64::MAX);
+            if new == u64::MAX {
+                continue;
+            }
+            for string in table.strings_of(position as u32) {
+                let index = slots.index(string.index).ok_or_else(|| invalid("a string is lost"))?;
+                let bytes = index.to_le_bytes();
+                let value = match string.is_uleb {
+                    true => padded_uleb(index, string.width),
+                    false => bytes.get(..usize::from(string.width)).map(<[u8]>::to_vec),
+                };
+                let value = value.ok_or_else(|| invalid("an index of a string has too many bytes"))?;
+                self.set(self.place(entry, new, string.at), &value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a byte of an attribute is now. It moved with its entry, which is at `new`, and what is left out before it is gone.
+    fn place(&self, entry: &DebugEntry, new: u64, old: u64) -> u64 {
+        let before = entry.left_out.iter().filter(|bytes| bytes.end <= old);
+        let skipped: u64 = before.map(|bytes| bytes.end - bytes.start).sum();
+        new + self.code_length(new) + (old - entry.attributes) - skipped
+    }
+
+    /// Write the offsets of tables of abbreviations that no relocation of `.debug_info` says.
+    pub(super) fn set_table_offsets(
+        &self,
+        table: &EntryTable,
+        relocations: &[Rela],
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        for ((unit, new), abbreviations) in table.units.iter().zip(&self.units).zip(&self.tables) {
+            let Some((start, _)) = new else { continue };
+            let at = start + if unit.version >= 5 { 8 } else { 6 };
+            if relocations.binary_search_by_key(&at, |r| r.r_offset.get(LE)).is_ok() {
+                continue;
+            }
+            let field =
+                bytes.get_mut(at as usize..at as usize + 4).ok_or_else(|| invalid("a unit ends early"))?;
+            field.copy_from_slice(&(*abbreviations as u32).to_le_bytes());
+        }
+        Ok(())
+    }
+
+    /// How many bytes the code of the abbreviation at this offset has.
+    fn code_length(&self, offset: u64) -> u64 {
+        let bytes = self.bytes.get(offset as usize..).unwrap_or(&[]);
+        bytes.iter().take_while(|byte| **byte & 0x80 != 0).count() as u64 + 1
+    }
+}
+
+/// A number as a ULEB128 of exactly `width` bytes; `None` if it has too many bits.
+fn padded_uleb(mut value: u64, width: u8) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(usize::from(width));
+    for rest in (0..width).rev() {
+        let more = if rest > 0 { 0x80 } else { 0 };
+        bytes.push((value & 0x7f) as u8 | more);
+        value >>= 7;
+    }
+    (value == 0 && width > 0).then_some(bytes)
+}
