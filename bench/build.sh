@@ -9,7 +9,7 @@
 #   ld.args     what the driver then gives the linker, one per line
 # both to be used from inside that folder.
 # --bitcode: instead of all modes just clang-bitcode, whose objects are LLVM's, for `bench sites`; not for Rust.
-# --debug: instead gcc-debug and clang-debug, as gcc-mono and clang-mono but with -g, for `bench links`; not for Rust.
+# --debug: instead gcc-debug and clang-debug, as gcc-mono and clang-mono but with -g, for `bench links` and `bench debug`; for Rust rust-debug.
 # --large: instead the program llvm in mode gcc-large, a small program against the static libraries of llvm-19-dev, for `bench links`; it needs
 # that package, libz3-dev, zlib1g-dev, libzstd-dev and libxml2-dev.
 # --closed: instead lua, zstd, sqlite3, ninja and gperf in mode gcc-closed, for `bench unwind`: they load no code at run time and take no backtraces, and C++ is compiled with -fno-exceptions;
@@ -181,6 +181,8 @@ build_hexyl() {
     case $mode in
     lto-full) lto=fat ;;
     lto-half) crates=program ;;
+    # The crate's own profile strips.
+    rust-debug) export CARGO_PROFILE_RELEASE_STRIP=none ;;
     esac
     # A folder of its own, since cargo doesn't ask what the linker is before it takes what is there.
     CARGO_PROFILE_RELEASE_LTO=$lto CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
@@ -252,7 +254,8 @@ lto() {
 
 for program in "$@"; do
     case $kind-$program in
-    bitcode-hexyl | debug-hexyl) ;;
+    bitcode-hexyl) ;;
+    debug-hexyl) mode hexyl rust-debug cc c++ "-Cdebuginfo=2" ;;
     debug-*)
         mode "$program" gcc-debug "$GCC" "$GXX" "-O2 -w -g"
         mode "$program" clang-debug "$CLANG" "$CLANGXX" "-O2 -w -g"

@@ -17,6 +17,8 @@ const PROGRAMS: [&str; 11] =
 const MODES: [&str; 5] = ["gcc-mono", "gcc-fs", "clang-mono", "clang-fs", "rust"];
 /// Modes of which the cost alone is of interest: large, and with debug information.
 const TIMED_MODES: [&str; 3] = ["gcc-large", "gcc-debug", "clang-debug"];
+/// Modes of `bench debug`, with debug information.
+const DEBUG_MODES: [&str; 3] = ["gcc-debug", "clang-debug", "rust-debug"];
 /// The mode of programs that load no code at run time and that have no handlers.
 const CLOSED_MODES: [&str; 1] = ["gcc-closed"];
 /// Modes with LLVM bitcode, for lld alone.
@@ -89,6 +91,14 @@ impl Corpus {
         let mut corpus = Corpus::built(root, only)?;
         corpus.links.extend(timed.links);
         corpus.having_links()
+    }
+
+    /// As [`Corpus::open`], of the programs with debug information.
+    ///
+    /// # Errors
+    /// If nothing fits, or lto-prune isn't built.
+    pub(crate) fn with_debug(root: PathBuf, only: &[String]) -> Result<Corpus> {
+        Corpus::in_modes(root, only, &DEBUG_MODES)?.having_links()
     }
 
     /// As [`Corpus::open`], and behind them the programs that load no code at run time and that are built.

@@ -10,6 +10,7 @@ mod beside;
 mod builds;
 mod check;
 mod corpus;
+mod debug;
 mod differ;
 mod examples;
 mod folds;
@@ -48,12 +49,13 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str =
-    "usage: bench links|actions|stops|folds|unwind|audit|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|scale|survey|recompiled|split [options]
+    "usage: bench links|actions|stops|folds|unwind|debug|audit|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|scale|survey|recompiled|split [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   actions           each link in actions (docs/ACTIONS.md) is the link by one command; sizes and times
   stops             what becomes of code that only mentions of its address reach, and what keeps it, in bytes
   folds             .text with --icf=safe, the linker alone beside lto-prune
   unwind            loaded bytes with --prune-unwind beside the same without unwind tables, and the time it takes
+  debug             bytes of debug information at the default level and with --prune-debug=shrink, beside llvm-dwarfutil
   audit             what `lto-prune audit` says of each link adds up, and in which time it does
   pages             the page of `lto-prune audit html` in a browser: whether it is right, and its times
   examples          whether docs/AUDIT.md shows what is printed; --write puts that there
@@ -198,6 +200,7 @@ fn run(args: &[String]) -> Result<bool> {
         "links" => return links::run(&Corpus::timed(root, &options.only)?, &options),
         "actions" => return actions::run(&Corpus::all(root, &options.only)?, &options),
         "unwind" => return unwind::run(&Corpus::closed(root, &options.only)?, &options),
+        "debug" => return debug::run(&Corpus::with_debug(root, &options.only)?, &options),
         "sites" => return sites::run(&Corpus::built(root, &options.only)?, &options),
         _ => {}
     }

@@ -3,7 +3,8 @@
 use gimli::constants as dw;
 use rustc_hash::FxHashMap;
 
-use super::entries::{invalid, is_left_out};
+use super::attributes::is_left_out;
+use super::entries::invalid;
 use crate::emit::debug::draft::{sleb, uleb};
 use crate::emit::debug::lists::Cursor;
 use crate::error::Result;

@@ -6,12 +6,15 @@
 //! does not understand is an error, upon which the object stays as it was emitted.
 
 mod abbreviations;
+mod attributes;
 mod entries;
 mod lists;
 mod mark;
 mod slots;
 mod tables;
 mod units;
+
+use std::cell::Cell;
 
 use object::{I64, elf};
 
@@ -165,8 +168,8 @@ struct Moved<'m> {
     units: &'m NewUnits,
     lines: LineMap,
     strings: Option<StringMap>,
-    /// Each with the index of the section.
-    lists: Vec<(usize, OffsetMap)>,
+    /// Each with the index of the section, and where the last place of it was.
+    lists: Vec<(usize, OffsetMap, Cell<usize>)>,
 }
 
 impl Moved<'_> {
@@ -188,8 +191,11 @@ impl Moved<'_> {
         if is(&self.sections.lines) {
             return self.lines.place(old).map(Some).ok_or_else(lost);
         }
-        if let Some((_, map)) = self.lists.iter().find(|(list, _)| *list == section) {
-            return map.map(old, &mut 0).map(Some).ok_or_else(lost);
+        if let Some((_, map, near)) = self.lists.iter().find(|(list, ..)| *list == section) {
+            let mut at = near.get();
+            let new = map.map(old, &mut at);
+            near.set(at);
+            return new.map(Some).ok_or_else(lost);
         }
         match &self.strings {
             Some(strings) if is(&self.sections.strings) => strings.place(old).map(Some).ok_or_else(lost),
@@ -252,7 +258,7 @@ fn changes(
     for lists in ranges.into_iter().chain(locations) {
         if let Some((draft, map)) = lists? {
             changed.retain(|(index, ..)| *index != draft.index);
-            moved_lists.push((draft.index, map));
+            moved_lists.push((draft.index, map, Cell::new(0)));
             changed.push((draft.index, draft.bytes, draft.relocations));
         }
     }

@@ -19,24 +19,32 @@ fn place_in(input: &Input<'_>, index: usize, entry: &Rela) -> Result<Option<u64>
     Ok(Some(value.wrapping_add_signed(entry.r_addend.get(LE))))
 }
 
-/// The places of section `index` that relocations mean, ascending.
-fn places_in<'r>(input: &Input<'_>, index: usize, all: impl Iterator<Item = &'r Rela>) -> Result<Vec<u64>> {
-    let mut places = Vec::new();
+/// By place of a section: whether one of these relocations means it.
+fn places_in<'r>(
+    input: &Input<'_>,
+    section: &DebugSection<'_>,
+    all: impl Iterator<Item = &'r Rela>,
+) -> Result<Vec<bool>> {
+    let mut places = vec![false; section.raw.len()];
     for entry in all {
-        places.extend(place_in(input, index, entry)?);
+        if let Some(place) = place_in(input, section.index, entry)? {
+            let slot = usize::try_from(place).ok().and_then(|place| places.get_mut(place));
+            *slot.ok_or_else(|| invalid("a relocation leads out of a section"))? = true;
+        }
     }
-    places.sort_unstable();
-    places.dedup();
     Ok(places)
 }
 
 /// `.debug_str` with the strings that relocations name.
 #[derive(Debug)]
 pub(super) struct StringMap {
-    /// The old start, the old end with the zero, and the new start of each kept string, ascending.
-    strings: Vec<(u64, u64, u64)>,
+    /// By old place: the new one, of each byte of a string that stays.
+    places: Vec<u32>,
     pub(super) bytes: Vec<u8>,
 }
+
+/// In [`StringMap::places`]: the string is removed.
+const REMOVED: u32 = u32::MAX;
 
 impl StringMap {
     pub(super) fn of<'r>(
@@ -44,31 +52,28 @@ impl StringMap {
         section: &DebugSection<'_>,
         references: impl Iterator<Item = &'r Rela>,
     ) -> Result<StringMap> {
-        let used = places_in(input, section.index, references)?;
-        let mut map = StringMap { strings: Vec::new(), bytes: Vec::new() };
-        let mut behind = 0;
-        for offset in used {
-            if offset < behind {
+        let used = places_in(input, section, references)?;
+        let mut map = StringMap { places: Vec::with_capacity(used.len()), bytes: Vec::new() };
+        for string in section.raw.split_inclusive(|byte| *byte == 0) {
+            let start = map.places.len();
+            let is_used = used.get(start..start + string.len()).is_some_and(|used| used.contains(&true));
+            if !is_used {
+                map.places.extend(string.iter().map(|_| REMOVED));
                 continue;
             }
-            let at = usize::try_from(offset).unwrap_or(usize::MAX);
-            let (before, rest) =
-                section.raw.split_at_checked(at).ok_or_else(|| invalid("a string is missing"))?;
-            let start = before.iter().rposition(|byte| *byte == 0).map_or(0, |zero| zero + 1);
-            let length =
-                rest.iter().position(|byte| *byte == 0).ok_or_else(|| invalid("a string has no end"))?;
-            let end = at + length + 1;
-            map.strings.push((start as u64, end as u64, map.bytes.len() as u64));
-            map.bytes.extend_from_slice(section.raw.get(start..end).unwrap_or(&[]));
-            behind = end as u64;
+            if string.last() != Some(&0) {
+                return Err(invalid("a string has no end"));
+            }
+            let new = u32::try_from(map.bytes.len()).map_err(|_| invalid("there are too many strings"))?;
+            map.places.extend(new..new + string.len() as u32);
+            map.bytes.extend_from_slice(string);
         }
         Ok(map)
     }
 
     pub(super) fn place(&self, old: u64) -> Option<u64> {
-        let next = self.strings.partition_point(|(start, ..)| *start <= old);
-        let (start, end, new) = *self.strings.get(next.checked_sub(1)?)?;
-        (old < end).then(|| new + (old - start))
+        let place = usize::try_from(old).ok().and_then(|old| self.places.get(old).copied());
+        place.filter(|place| *place != REMOVED).map(u64::from)
     }
 }
 
@@ -153,14 +158,14 @@ impl LineMap {
     ) -> Result<LineMap> {
         let mut map = LineMap::default();
         let Some(section) = section else { return Ok(map) };
-        let used = places_in(input, section.index, references)?;
+        let used = places_in(input, section, references)?;
         let (mut at, mut near) = (0, 0);
         while at < section.raw.len() as u64 {
             let mut cursor = Cursor::new(&section.raw, at);
             let end = cursor.u32()?.saturating_add(at + 4);
             let program = section.raw.get(at as usize..usize::try_from(end).unwrap_or(usize::MAX));
             let program = program.ok_or_else(|| invalid("a line number program ends early"))?;
-            if used.binary_search(&at).is_ok() {
+            if used.get(at as usize) == Some(&true) {
                 let new = map.bytes.len() as u64;
                 map.programs.push((at, new));
                 map.bytes.extend_from_slice(program);

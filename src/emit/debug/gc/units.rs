@@ -1,7 +1,7 @@
 //! Sweep phase for `.debug_info` (DWARF 5, 7.5): the kept entries alone.
 //!
 //! Entries keep their order and bytes, but for the code of the abbreviation, references to other entries, and attributes that are
-//! left out ([`is_left_out`](super::entries::is_left_out)). A unit of which only its own entry is left, without code, is removed.
+//! left out ([`is_left_out`](super::attributes::is_left_out)). A unit of which only its own entry is left, without code, is removed.
 
 use object::{U64, elf};
 use rustc_hash::FxHashMap;
