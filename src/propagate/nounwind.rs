@@ -234,6 +234,8 @@ struct Findings {
     overrides: bool,
     /// Code of the program may run wherever other code is interrupted.
     interrupts: bool,
+    /// A thread may be cancelled, or may end itself: without either the C library forces no unwinding.
+    ends_threads: bool,
     /// The largest size of a table of virtual functions that does not say what its class inherits from, or 0.
     untyped_class: u64,
     /// The smallest size of a table of a C++ library from which code may inherit functions.
@@ -408,12 +410,32 @@ fn findings(link: LinkInputs<'_>, index: &Index, live: &Liveness) -> Findings {
         joined.handlers.extend(of_module.handlers);
         joined.overrides |= of_module.overrides;
         joined.interrupts |= of_module.interrupts;
+        joined.ends_threads |= of_module.ends_threads;
         joined.untyped_class = joined.untyped_class.max(of_module.untyped_class);
         joined.library_class = joined.library_class.into_iter().chain(of_module.library_class).min();
+    }
+    joined.ends_threads |= is_thread_end_a_root(link, index);
+    let of_c_library = |finding: &Finding| {
+        let (position, _) = index.locate(finding.atom);
+        unwind_models::is_c_library(inputs, index.modules[position].module)
+    };
+    if !joined.ends_threads {
+        let is_forced = |finding: &Finding| finding.role == UnwindRole::Start(Kinds::FORCED);
+        joined.references.retain(|finding| !is_forced(finding) || !of_c_library(finding));
     }
     // The table of a class has at least the entries of that of its base.
     joined.overrides |= joined.library_class.is_some_and(|size| size <= joined.untyped_class);
     joined
+}
+
+/// Whether a function by which a thread is cancelled or ends itself is a root for more than that an object declares it.
+fn is_thread_end_a_root(link: LinkInputs<'_>, index: &Index) -> bool {
+    let roots = index.roots.iter().filter(|root| root.reason != RootReason::Declared);
+    roots.map(|root| index.locate(root.atom)).any(|(position, local)| {
+        let summary = link.summaries[position];
+        let mut of_atom = summary.symbols.iter().filter(|s| s.definition == Definition::Atom(local));
+        of_atom.any(|symbol| unwind_models::ends_threads(summary.name(symbol.name)))
+    })
 }
 
 fn findings_of_module(
@@ -444,6 +466,7 @@ fn findings_of_module(
             // With --wrap the name in the object is another one.
             let name = global.map_or(summary.symbol_name(symbol), |id| resolution.symbols[id].name);
             found.interrupts |= !is_runtime && unwind_models::interrupts(name);
+            found.ends_threads |= unwind_models::ends_threads(name);
             let definition = summary.symbols.get(symbol.index()).map(|s| s.definition);
             let role = match global.and_then(|id| roles[id.index()]) {
                 _ if matches!(definition, Some(Definition::OtherSection(_))) && !is_bitcode => {

@@ -135,6 +135,11 @@ const INTERRUPTING: &[&str] = &[
     "syscall",
 ];
 
+/// Functions that cancel a thread, or by which one ends itself. Nothing else makes the C library force an unwinding: a place where a thread may be
+/// cancelled looks at what `pthread_cancel` left.
+const THREAD_ENDS: &[&str] =
+    &["__pthread_cancel", "__pthread_exit", "pthread_cancel", "pthread_exit", "thrd_exit"];
+
 /// Functions of the C library that call nothing of the program, not even what allocates memory.
 const QUIET_C: &[&str] = &[
     "__ctype_b_loc",
@@ -200,6 +205,7 @@ const ENTRY_FILES: &[&str] = &["Mcrt1.o", "Scrt1.o", "crt1.o", "gcrt1.o", "grcrt
 /// A walk in which a function of the caller looks at each frame.
 pub(super) const FORCED_UNWIND: &[u8] = b"_Unwind_ForcedUnwind";
 const UNWINDER_ARCHIVE: &str = "libgcc_eh.a";
+const C_ARCHIVE: &str = "libc.a";
 
 /// What a reference to this symbol means, if anything.
 pub(super) fn role(config: &Config, inputs: &Inputs, symbol: &GlobalSymbol<'_>) -> Option<UnwindRole> {
@@ -392,6 +398,16 @@ pub(super) fn calls_nothing(config: &Config, inputs: &Inputs, symbol: &GlobalSym
 /// Whether a function lets code run wherever other code is interrupted: handlers of signals, cancellation.
 pub(super) fn interrupts(name: &[u8]) -> bool {
     std::str::from_utf8(name).is_ok_and(|name| INTERRUPTING.contains(&name))
+}
+
+/// Whether a function is one of [`THREAD_ENDS`].
+pub(super) fn ends_threads(name: &[u8]) -> bool {
+    std::str::from_utf8(name).is_ok_and(|name| THREAD_ENDS.contains(&name))
+}
+
+/// Whether a module is of the C library in a static link.
+pub(super) fn is_c_library(inputs: &Inputs, module: ModuleId) -> bool {
+    archive_name(inputs, module) == Some(C_ARCHIVE)
 }
 
 /// Whether a library of the process does.

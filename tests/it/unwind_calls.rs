@@ -20,6 +20,44 @@ int main(int argc, char **) { stream << argc; return std::printf("bad %d\n", str
 #endif
 "#;
 
+/// Threads, locks and streams of the C library; with WAYS a thread ends itself, or is cancelled, in one of several ways.
+const THREADS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <threads.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void cleanup(int *x) { printf("cleanup %d\n", *x); fflush(stdout); }
+__attribute__((noinline)) static void ends(int n) {
+    int x __attribute__((cleanup(cleanup))) = n;
+#if WAYS == 1
+    pthread_exit(0);
+#elif WAYS == 2
+    thrd_exit(7);
+#elif WAYS == 3
+    for (;;) sleep(1);
+#elif WAYS == 4
+    void (*volatile by_address)(void *) = (void (*)(void *))pthread_exit;
+    by_address(0);
+#elif WAYS == 5
+    pthread_cancel(pthread_self());
+    pthread_testcancel();
+#endif
+    pthread_mutex_lock(&lock); printf("%d\n", n); pthread_mutex_unlock(&lock);
+}
+static void *run(void *a) { ends(*(int *)a); return 0; }
+int main(int argc, char **argv) {
+    pthread_t thread; int n = argc;
+    pthread_create(&thread, 0, run, &n);
+#if WAYS == 3
+    usleep(20000); pthread_cancel(thread);
+#endif
+    pthread_join(thread, 0);
+    return fclose(stdout);
+}
+"#;
+
 /// A terminate handler, and the destructor of an exception, take backtraces.
 const TRACES: &str = r#"
 #include <cstdio>
@@ -199,6 +237,31 @@ fn start_code_has_no_handler() {
                     let choose = program.describes("out", ".eh_frame", "choose");
                     program.check(!choose, &format!("{what}: choose"));
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn only_threads_that_end_themselves_or_are_cancelled_unwind() {
+    for (compiler, ways) in (0..=5).map(|ways| (if ways % 2 == 0 { "gcc" } else { "clang-19" }, ways)) {
+        let name = format!("threads-{ways}");
+        let flags = format!("-O1 -fexceptions -DWAYS={ways}");
+        let mut program = Program::new(&name, compiler, &flags, &[("main.c", THREADS)]);
+        for mode in ["-pie", "-no-pie -static"] {
+            let what = format!("{name} {compiler} {mode}");
+            program.must_link("plain", Linker::Lld, mode, "kept");
+            program.must_link("plain", Linker::Lld, &format!("{mode} {UNUSED}"), "out");
+            let (kept, out) = (program.runs("kept"), program.runs("out"));
+            program
+                .check(kept.ok() && kept.stdout.starts_with(if ways == 0 { "1" } else { "cleanup" }), &what);
+            program.session.check_eq(&out, &kept, &what);
+            let has = program.describes("out", ".eh_frame", "ends");
+            program.check(has == (ways > 0), &format!("{what}: {has}"));
+            if ways > 0 {
+                program.must_link("bare", Linker::Lld, mode, "control");
+                let control = program.runs("control");
+                program.check(control != kept, &format!("{what}: the control shows nothing"));
             }
         }
     }
