@@ -4,6 +4,7 @@
 //! `pointers`; see docs/ARCHITECTURE.md.
 
 mod mentioned_code;
+mod cxx_classes;
 mod liveness;
 mod models;
 pub mod nounwind;

@@ -8,12 +8,14 @@
 //! What starts an unwinding, reads the tables or is unknown is in [`unwind_models`].
 
 use rayon::prelude::*;
+use rustc_hash::FxHashSet;
 use summaries::native::{ComputedCalls, FunctionEntry, computed_calls, function_entries};
 use summaries::{
     Atom, AtomIdx, AtomKind, Definition, ModuleKind, ModuleSummary, OwnedRange, Reference, ReferenceKind,
     Symbol, SymbolIdx, SymbolKind, Target,
 };
 
+use super::cxx_classes;
 use super::liveness::{Liveness, Witness};
 use super::solver::{Lattice, Problem, solve};
 use super::unwind_models::{self, Kinds, UnwindRole};
@@ -401,9 +403,10 @@ fn findings(link: LinkInputs<'_>, index: &Index, live: &Liveness) -> Findings {
     let LinkInputs { config, inputs, resolution, .. } = link;
     let roles: Vec<Option<UnwindRole>> =
         resolution.symbols.iter().map(|symbol| unwind_models::role(config, inputs, symbol)).collect();
+    let of_cxx = unwind_models::names_of_cxx_libraries(inputs);
     let all = (0..index.modules.len()).into_par_iter();
     let all: Vec<Findings> =
-        all.map(|position| findings_of_module(link, index, live, &roles, position)).collect();
+        all.map(|position| findings_of_module(link, index, live, &roles, &of_cxx, position)).collect();
     let mut joined = Findings::default();
     for of_module in all {
         joined.references.extend(of_module.references);
@@ -414,7 +417,7 @@ fn findings(link: LinkInputs<'_>, index: &Index, live: &Liveness) -> Findings {
         joined.untyped_class = joined.untyped_class.max(of_module.untyped_class);
         joined.library_class = joined.library_class.into_iter().chain(of_module.library_class).min();
     }
-    joined.ends_threads |= is_thread_end_a_root(link, index);
+    joined.ends_threads |= unwind_models::is_thread_end_a_root(link, index);
     let of_c_library = |finding: &Finding| {
         let (position, _) = index.locate(finding.atom);
         unwind_models::is_c_library(inputs, index.modules[position].module)
@@ -428,21 +431,12 @@ fn findings(link: LinkInputs<'_>, index: &Index, live: &Liveness) -> Findings {
     joined
 }
 
-/// Whether a function by which a thread is cancelled or ends itself is a root for more than that an object declares it.
-fn is_thread_end_a_root(link: LinkInputs<'_>, index: &Index) -> bool {
-    let roots = index.roots.iter().filter(|root| root.reason != RootReason::Declared);
-    roots.map(|root| index.locate(root.atom)).any(|(position, local)| {
-        let summary = link.summaries[position];
-        let mut of_atom = summary.symbols.iter().filter(|s| s.definition == Definition::Atom(local));
-        of_atom.any(|symbol| unwind_models::ends_threads(summary.name(symbol.name)))
-    })
-}
-
 fn findings_of_module(
     link: LinkInputs<'_>,
     index: &Index,
     live: &Liveness,
     roles: &[Option<UnwindRole>],
+    of_cxx: &FxHashSet<&[u8]>,
     position: usize,
 ) -> Findings {
     let LinkInputs { inputs, resolution, summaries, .. } = link;
@@ -513,8 +507,14 @@ fn findings_of_module(
         );
         found.handlers.extend((kinds != Kinds::default()).then_some((id, kinds)));
     }
-    let untyped = summary.symbols.iter().filter(|symbol| is_untyped_class(summary, symbol));
-    found.untyped_class = untyped.map(|symbol| symbol.size).max().unwrap_or(0);
+    for symbol in &summary.symbols {
+        if let Definition::Atom(atom) = symbol.definition
+            && of_cxx.contains(summary.name(symbol.name))
+        {
+            found.handlers.push((AtomId::new(this.first_atom as usize + atom.index()), Kinds::THROW));
+        }
+    }
+    found.untyped_class = cxx_classes::largest_untyped(summary);
     found
 }
 
@@ -535,14 +535,6 @@ fn leads_to_lsda(summary: &ModuleSummary, r: &Reference) -> bool {
         },
     };
     atom.and_then(|a| summary.atoms.get(a.index())).is_some_and(|a| a.kind == AtomKind::Lsda)
-}
-
-/// Whether a symbol is a table of virtual functions without type information (`-fno-rtti`), so that it does not say what the class inherits from.
-fn is_untyped_class(summary: &ModuleSummary, symbol: &Symbol) -> bool {
-    let Definition::Atom(atom) = symbol.definition else { return false };
-    let type_at = symbol.value.wrapping_add(8);
-    summary.name(symbol.name).starts_with(b"_ZTV")
-        && summary.references_of(atom).iter().all(|r| r.offset != type_at)
 }
 
 /// The FDEs of live atoms in modules that can be rewritten, by atom and place.

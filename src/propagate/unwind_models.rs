@@ -3,11 +3,15 @@
 //! A name that stands here is taken at its word whoever defines it, which only keeps more. That a function does none of this is only believed of
 //! the C library, of the runtimes of gcc and LLVM, and of libraries that import nothing by which they could.
 
+use std::path::Path;
+
+use rustc_hash::FxHashSet;
 use summaries::{Definition, ModuleSummary};
 
 use crate::config::Config;
 use crate::error::lossy;
 use crate::ids::{DsoId, ModuleId};
+use crate::index::{Index, LinkInputs, RootReason};
 use crate::inputs::runtime_libraries::{CXX_LIBRARIES, is_known};
 use crate::inputs::{DsoSymbol, Inputs};
 use crate::resolve::{GlobalSymbol, Prevailing, Resolution, symbols_of};
@@ -40,6 +44,7 @@ pub(super) enum UnwindRole {
 
 const READER: &str = "which finds the unwind tables";
 const SPLITTER: &str = "which calls back its caller on another stack";
+const INITIALISER: &str = "which calls initialisers where it may have a handler";
 const LOADER: &str = "which brings in code that may throw through any function";
 
 /// Functions of the unwinder, by whatever name the link has them: what is behind all others.
@@ -113,8 +118,20 @@ const CALL_NOTHING_CXX: &[&str] = &[
     "__cxa_guard_release",
 ];
 
+/// Functions of the C library with names of the C++ ABI.
+const QUIET_C_OF_CXX: &[&str] =
+    &["__cxa_atexit", "__cxa_finalize", "__cxa_at_quick_exit", "__cxa_thread_atexit_impl"];
+
 /// Functions of the C++ library that are given functions of the program, which it calls where it has a handler: parts of their names.
-const CXX_CALLBACKS: &[&str] = &["set_new_handler", "set_terminate", "set_unexpected", "register_callback"];
+const CXX_CALLBACKS: &[&str] = &[
+    "__cxa_vec_",
+    "new_handler",
+    "register_callback",
+    "set_terminate",
+    "set_unexpected",
+    "terminate_handler",
+    "unexpected_handler",
+];
 
 /// Functions and variables by which code of the program comes to run wherever other code is interrupted, or allocates memory (glibc before 2.34).
 const INTERRUPTING: &[&str] = &[
@@ -122,6 +139,9 @@ const INTERRUPTING: &[&str] = &[
     "__malloc_hook",
     "__memalign_hook",
     "__realloc_hook",
+    "__bsd_signal",
+    "__libc_sigaction",
+    "__pthread_cancel",
     "__sigaction",
     "__sysv_signal",
     "bsd_signal",
@@ -223,8 +243,7 @@ pub(super) fn role(config: &Config, inputs: &Inputs, symbol: &GlobalSymbol<'_>) 
         Prevailing::Undefined { weak: true } if config.static_link => return None,
         Prevailing::Dso(dso) if CXX_LIBRARIES.contains(&inputs.dso_name(dso)) => {
             let is_data = ["_ZTV", "_ZTI", "_ZTS", "_ZTT"].iter().any(|start| name.starts_with(start));
-            let is_quiet =
-                QUIET_CXX.contains(&name) || name.starts_with("_ZdlPv") || name.starts_with("_ZdaPv");
+            let is_quiet = is_quiet_cxx(name);
             let is_type = name.starts_with("_ZTVN10__cxxabiv1");
             return (!is_quiet && !is_type).then_some(if is_data {
                 UnwindRole::CxxData
@@ -255,6 +274,11 @@ pub(super) fn base_table_size(inputs: &Inputs, symbol: &GlobalSymbol<'_>) -> Opt
     let is_table =
         |own: &&DsoSymbol| own.defined && tables.iter().any(|table| table.as_bytes() == &*own.name);
     inputs.dsos[dso].symbols.iter().find(is_table).map(|table| table.size)
+}
+
+/// Whether a function of a C++ library throws nothing and calls nothing of the program.
+fn is_quiet_cxx(name: &str) -> bool {
+    QUIET_CXX.contains(&name) || name.starts_with("_ZdlPv") || name.starts_with("_ZdaPv")
 }
 
 /// The kinds of unwinding that a function of this name may start.
@@ -292,12 +316,17 @@ fn unknown(name: &str) -> Option<&'static str> {
             | "_Unwind_Find_FDE"
             | "__GNU_EH_FRAME_HDR"
             | "__EH_FRAME_BEGIN__"
+            | "unw_get_proc_info"
+            | "_Ux86_64_get_proc_info"
+            | "_ULx86_64_get_proc_info"
     ) || ["__register_frame", "__deregister_frame", "__unw_add_dynamic", "__eh_frame"]
         .iter()
         .any(|start| name.starts_with(start));
     let loads = matches!(name, "dlopen" | "dlmopen" | "dlsym" | "dlvsym" | "__libc_dlopen_mode");
     let splits = name.starts_with("__morestack");
     let splits = splits.then_some(SPLITTER);
+    let initialises = matches!(name, "__init_array_start" | "__preinit_array_start" | "__fini_array_start");
+    let splits = splits.or(initialises.then_some(INITIALISER));
     splits.or_else(|| reads.then_some(READER)).or_else(|| loads.then_some(LOADER))
 }
 
@@ -333,7 +362,15 @@ pub(super) fn is_entry_file(inputs: &Inputs, module: ModuleId) -> bool {
 
 fn is_file_of(inputs: &Inputs, module: ModuleId, names: &[&str]) -> bool {
     let path = &inputs.files[inputs.modules[module].file].path;
-    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| names.contains(&name))
+    name_of_system_file(path).is_some_and(|name| names.contains(&name))
+}
+
+/// The name of a file that came with the system or the compiler, by its folder; a file of another folder may have its name.
+fn name_of_system_file(path: &Path) -> Option<&str> {
+    let is_of_system = ["/usr", "/lib", "/lib64", "/opt"].iter().any(|folder| path.starts_with(folder));
+    let is_of_compiler =
+        || path.to_str().is_some_and(|path| path.starts_with('/') && path.contains("/lib/gcc/"));
+    path.file_name()?.to_str().filter(|_| is_of_system || is_of_compiler())
 }
 
 /// Whether a module is of an unwinder, which begins with its own frames.
@@ -348,7 +385,7 @@ pub(super) fn is_unwinder(inputs: &Inputs, module: ModuleId, summary: &ModuleSum
 
 fn archive_name(inputs: &Inputs, module: ModuleId) -> Option<&str> {
     let (archive, _) = inputs.modules[module].archive.as_ref()?;
-    inputs.files[*archive].path.file_name()?.to_str()
+    name_of_system_file(&inputs.files[*archive].path)
 }
 
 /// For which kinds a library may have a handler while it calls back. `overrides`: the program has a class that inherits from one of a C++ library.
@@ -357,6 +394,15 @@ pub(super) fn handled_by_libraries(inputs: &Inputs, resolution: &Resolution<'_>,
     let cxx = taken().any(|(id, _)| CXX_LIBRARIES.contains(&inputs.dso_name(id)));
     let forced = if taken().next().is_some() { Kinds::FORCED.0 } else { 0 };
     Kinds(forced | if cxx && overrides { Kinds::THROW.0 } else { 0 })
+}
+
+/// The names that the C++ libraries of the process import or define: one of them that the program defines is called where they have a handler.
+pub(super) fn names_of_cxx_libraries(inputs: &Inputs) -> FxHashSet<&[u8]> {
+    let is_cxx = |name: &str| CXX_LIBRARIES.contains(&name);
+    let of_line = inputs.dsos.enumerated().filter(|(id, _)| is_cxx(inputs.dso_name(*id)));
+    let needed = inputs.needed_dsos.iter().filter(|dso| is_cxx(&dso.name));
+    let of_line = of_line.flat_map(|(_, dso)| &dso.symbols);
+    of_line.chain(needed.filter_map(|dso| dso.symbols.as_ref()).flatten()).map(|s| s.name.as_ref()).collect()
 }
 
 /// A library of the process of which it is not known that it lets no unwinding begin, and why.
@@ -405,6 +451,16 @@ pub(super) fn ends_threads(name: &[u8]) -> bool {
     std::str::from_utf8(name).is_ok_and(|name| THREAD_ENDS.contains(&name))
 }
 
+/// Whether a function by which a thread is cancelled or ends itself is a root for more than that an object declares it.
+pub(super) fn is_thread_end_a_root(link: LinkInputs<'_>, index: &Index) -> bool {
+    let roots = index.roots.iter().filter(|root| root.reason != RootReason::Declared);
+    roots.map(|root| index.locate(root.atom)).any(|(position, local)| {
+        let summary = link.summaries[position];
+        let mut of_atom = summary.symbols.iter().filter(|s| s.definition == Definition::Atom(local));
+        of_atom.any(|symbol| ends_threads(summary.name(symbol.name)))
+    })
+}
+
 /// Whether a module is of the C library in a static link.
 pub(super) fn is_c_library(inputs: &Inputs, module: ModuleId) -> bool {
     archive_name(inputs, module) == Some(C_ARCHIVE)
@@ -428,8 +484,13 @@ pub(super) fn takes_callback(name: &[u8]) -> bool {
 /// The name of an import by which a library may start an unwinding, catch one, read the tables or load others.
 fn unwinding_import(symbol: &DsoSymbol) -> Option<&str> {
     let name = std::str::from_utf8(&symbol.name).ok().filter(|_| !symbol.defined)?;
+    // A C++ library may throw, or be given something to call, by each of its functions.
+    let is_cxx = || name.starts_with("_Z") && !name.starts_with("_ZT") && !is_quiet_cxx(name);
+    let is_of_unwinder = || name.starts_with("_Unwind_") && name != "_Unwind_Resume";
+    let is_of_runtime =
+        || name.starts_with("__cxa_") && !is_quiet_cxx(name) && !QUIET_C_OF_CXX.contains(&name);
     let tells = start(name).is_some() || unknown(name).is_some() || PERSONALITIES.contains(&name);
-    tells.then_some(name)
+    (tells || is_cxx() || is_of_unwinder() || is_of_runtime()).then_some(name)
 }
 
 /// A script on the line that names the unwind tables, which then are where and what it says.

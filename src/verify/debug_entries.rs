@@ -14,13 +14,20 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
     if !pair.expected.collects_debug {
         return Ok(());
     }
-    let new = DescribedEntries::read(&pair.new)?;
-    if let Some(lost) = new.references.iter().find(|target| new.entries.binary_search(target).is_err()) {
+    let new = DescribedEntries::read(&pair.new);
+    // Of what is damaged nothing is removed.
+    let old = match (DescribedEntries::read(&pair.old), &new) {
+        (Ok(old), _) => old,
+        (Err(_), Err(_)) => return Ok(()),
+        (Err(old), Ok(_)) => return Err(old),
+    };
+    let new = new?;
+    if let Some(lost) = new.lost().filter(|_| old.lost().is_none()) {
         return Err(error(format!(
             "debug information: a reference leads to {lost:#x}, where no entry begins"
         )));
     }
-    for (section, value) in DescribedEntries::read(&pair.old)?.functions {
+    for (section, value) in old.functions {
         if pair.is_dropped(section, value) {
             continue;
         }
@@ -70,6 +77,11 @@ const AT_ADDR_BASE: u64 = 0x73;
 const AT_GNU_ADDR_BASE: u64 = 0x2133;
 
 impl DescribedEntries {
+    /// A reference that leads to where no entry begins.
+    fn lost(&self) -> Option<u64> {
+        self.references.iter().find(|target| self.entries.binary_search(target).is_err()).copied()
+    }
+
     fn read(object: &Object<'_>) -> Result<DescribedEntries> {
         let section = |name: &[u8]| (1..object.sections.len()).find(|i| object.section_name(*i) == name);
         let mut described = DescribedEntries::default();
@@ -97,6 +109,7 @@ impl DescribedEntries {
             let own = abbreviations_at(&abbreviations, offset as usize)?;
             let unit = CheckedUnit {
                 object,
+                section: info,
                 start: at,
                 end,
                 version,
@@ -144,9 +157,14 @@ impl DescribedEntries {
                     (_, 0x11..=0x15) => {
                         self.references.push(unit.start as u64 + value);
                     }
-                    (_, 0x10) => {
-                        self.references.push(relocation.map_or(value, |r| r.addend as u64));
-                    }
+                    // One to a symbol of another object leads nowhere here.
+                    (_, 0x10) => match relocation {
+                        None => self.references.push(value),
+                        Some(entry) => {
+                            let place = unit.place(entry).filter(|(section, _)| *section == unit.section);
+                            self.references.extend(place.map(|(_, offset)| offset));
+                        }
+                    },
                     (AT_ADDR_BASE | AT_GNU_ADDR_BASE, _) => {
                         base = relocation.map_or(value, |r| r.addend as u64)
                     }
@@ -177,8 +195,11 @@ fn header_length(version: u64, kind: u64) -> usize {
     }
 }
 
+/// A unit as it is checked, with what its attributes refer to.
 struct CheckedUnit<'a> {
     object: &'a Object<'a>,
+    /// The index of its section `.debug_info`.
+    section: usize,
     start: usize,
     end: usize,
     version: u64,

@@ -91,6 +91,20 @@ fn compare(name: &str, compiler: &str, flags: &str, linkers: &[Linker]) {
             .iter()
             .map(|n| pruned.get_key_value(*n).unwrap().0)
             .collect();
+        // Neither is a removed function described, nor does readelf find a fault that it does not find in the plain program.
+        if is_simple {
+            let dumps = ["plain.out", "pruned.out", "shrunk.out"].map(|file| {
+                let dump = Job::new(&dir, "readelf").words("--debug-dump=info,loc,Ranges,aranges").arg(file);
+                session.run(&dump)
+            });
+            let faults = dumps.each_ref().map(|dump| dump.stderr.lines().count());
+            // Of a table of offsets, as clang writes them, readelf wants each list to be used.
+            let is_listed = compiler != "gcc" && flags.contains("-gdwarf-5");
+            session.check(is_listed || faults[1] <= faults[0] && faults[2] <= faults[0], &dumps[1].stderr);
+            let [plain, pruned, shrunk] = dumps.map(|dump| dump.stdout.contains("dead_between"));
+            session.check(flags.contains("-gline-tables-only") || plain, "nothing is described");
+            session.check(!pruned && !shrunk, "a removed function is described");
+        }
         // LLVM finds fault with tombstones among ranges, as the linkers write them of sections that they remove, and does not
         // come to an end with ranges of no bytes, as gcc makes them when it optimises.
         if !split && !flags.contains("-gsplit-dwarf") && (compiler != "gcc" || flags.contains("-O0")) {
@@ -141,6 +155,8 @@ macro_rules! debug_formats {
 }
 
 debug_formats! {
+    gcc_dwarf_2: "gcc" "-O2 -g -gdwarf-2" [Linker::Lld, Linker::Bfd];
+    gcc_dwarf_3: "gcc" "-Os -g -gdwarf-3" [Linker::Lld, Linker::Gold];
     gcc_dwarf_4: "gcc" "-O1 -g -gdwarf-4" Linker::ALL;
     gcc_dwarf_5: "gcc" "-O2 -g -gdwarf-5" Linker::ALL;
     gcc_compressed: "gcc" "-O1 -g -gz" [Linker::Lld, Linker::Bfd];
@@ -453,6 +469,64 @@ fn what_nothing_refers_to_goes() {
             session.check(answers[0].len() > 20, &format!("{what}: {command}: {}", answers[0]));
             session.check_eq(&answers[1], &answers[0], &format!("{what}: {command}"));
         }
+    }
+}
+
+/// A variable whose description looks like that of an inlined function.
+const INLINE_VARIABLE: &str = r#"
+inline int inline_variable = 33;
+extern "C" int dead(int x) { return inline_variable + x; }
+int main() { return inline_variable - 33; }
+"#;
+
+#[test]
+fn inline_variables_stay() {
+    for compiler in ["gcc", "clang-19"] {
+        let mut session = Session::new(&format!("debuginfo/inline-{compiler}"));
+        let dir = session.dir().to_owned();
+        session.write("a.cc", INLINE_VARIABLE);
+        let job =
+            Job::new(&dir, tools::cxx(compiler)).words("-O0 -g -std=c++17 -fno-function-sections -c a.cc");
+        session.must(&job);
+        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        for flags in ["--prune-level=off", "--prune-strict", "--prune-strict --prune-debug=shrink"] {
+            let job = Job::new(&dir, tools::cxx(compiler)).words("-B shims a.o -o out");
+            session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()).env("LTO_PRUNE_FLAGS", flags));
+            let gdb = Job::new(&dir, "gdb").words("-nx -batch -ex").arg("print inline_variable");
+            let said = session.must(&gdb.arg("out")).stdout;
+            session.check(said.contains("= 33"), &format!("{flags}: {said}"));
+        }
+    }
+}
+
+#[test]
+fn what_other_objects_may_refer_to_stays() {
+    // gcc's link-time optimisation and Free Pascal give entries names, by which other objects refer to them.
+    let mut session = Session::new("debuginfo/named-entries");
+    let dir = session.dir().to_owned();
+    session.write("main.c", MAIN);
+    session.write("helper.c", HELPER);
+    session.write("inline.h", INLINE);
+    session.must(&Job::new(&dir, "gcc").words("-O2 -g -fno-function-sections -S helper.c"));
+    session.must(&Job::new(&dir, "gcc").words("-O2 -g -fno-function-sections -c main.c"));
+    let assembly = std::fs::read_to_string(session.path("helper.s")).unwrap();
+    let (before, behind) = assembly.split_once(".Ldebug_info0:").unwrap();
+    session
+        .write("helper.s", format!("{before}.globl named_entries\nnamed_entries:\n.Ldebug_info0:{behind}"));
+    session.must(&Job::new(&dir, "gcc").words("-c helper.s"));
+    let lto = Job::new(&dir, "gcc").words("-O2 -g -flto -fno-function-sections");
+    session.must(&lto.clone().words("-c main.c -o main-lto.o"));
+    session.must(&lto.clone().words("-c helper.c -o helper-lto.o"));
+    session.must(&lto.words("-r -flinker-output=nolto-rel main-lto.o helper-lto.o -o joined.o"));
+    for (objects, named) in [("main.o helper.o", "helper.o"), ("joined.o", "joined.o")] {
+        let job = Job::new(&dir, tools::lto_prune()).words(objects).words("-o out --prune-strict");
+        let job =
+            job.words("--prune-debug=shrink --prune-stats=full").env("LTO_PRUNE_LINKER", Linker::Lld.path());
+        let said = session.must(&job);
+        let said = format!("{}{}", said.stdout, said.stderr);
+        let is_said = said.contains(named) && said.contains("a symbol names a place in it");
+        session.check(is_said, &said);
+        session.must(&Job::new(&dir, "./out"));
     }
 }
 

@@ -1,5 +1,6 @@
 //! `--prune-unwind=unused`: which functions are called where something has a handler, by whom, and which have an entry at all.
 
+use crate::run::Job;
 use crate::tools::Linker;
 use crate::unwind_entries::{CATCHES, Program, THROUGH_C, THROWS, UNUSED, program_has};
 
@@ -265,6 +266,76 @@ fn only_threads_that_end_themselves_or_are_cancelled_unwind() {
             }
         }
     }
+}
+
+/// The C++ library calls functions of the program that it has itself, by their names, where it has a handler.
+const REPLACES: &str = r#"
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#if WAY == 0
+void *operator new(std::size_t n) { if (n > 1000) throw std::bad_alloc(); return std::malloc(n); }
+void operator delete(void *p) noexcept { std::free(p); }
+int main(int argc, char **) { void *p = ::operator new(5000 * argc, std::nothrow); return std::puts(p ? "got" : "null") < 0; }
+#elif WAY == 1
+#include <typeinfo>
+extern "C" void __cxa_vec_ctor(void *, std::size_t, std::size_t, void (*)(void *), void (*)(void *));
+static int count;
+static void make(void *) { if (++count == 3) throw count; }
+static void destroy(void *) { std::puts("destroyed"); std::fflush(stdout); }
+int main(int, char **) { static char room[16]; __cxa_vec_ctor(room, 4, 4, make, destroy); }
+#else
+typedef void (*initialiser)(int, char **, char **);
+extern "C" initialiser __init_array_start[], __init_array_end[];
+static int rounds;
+__attribute__((constructor)) static void again() { if (rounds++) throw 5; }
+int main(int argc, char **argv) {
+    try { for (initialiser *i = __init_array_start; i != __init_array_end; i++) (*i)(argc, argv, argv); } catch (int code) { return code; }
+    return 0;
+}
+#endif
+"#;
+
+#[test]
+fn replaced_functions_are_called_where_the_library_has_a_handler() {
+    for (compiler, way) in
+        [("gcc", 0), ("clang-19", 0), ("gcc", 1), ("clang-19", 1), ("gcc", 2), ("clang-19", 2)]
+    {
+        let name = format!("replaces-{compiler}-{way}");
+        let mut program =
+            Program::new(&name, compiler, &format!("-O2 -DWAY={way}"), &[("main.cc", REPLACES)]);
+        program.must_link("plain", Linker::Lld, "", "kept");
+        program.must_link("plain", Linker::Lld, UNUSED, "out");
+        program.must_link("bare", Linker::Lld, "", "control");
+        let (kept, out, control) = (program.runs("kept"), program.runs("out"), program.runs("control"));
+        program.check(
+            kept.status == out.status && kept.stdout == out.stdout,
+            &format!("{name}: {}", out.stderr),
+        );
+        // clang needs no entry for a handler in the function that throws by what is inlined.
+        let is_shown = control.stdout != kept.stdout || control.status != kept.status;
+        program.check(is_shown || (compiler, way) == ("clang-19", 2), "the control shows nothing");
+    }
+}
+
+/// A library that throws by a function of the C++ library alone, and one that names the unwinder's other functions.
+const THROWING_LIBRARY: &str = "#include <string>\nstatic std::string text;\nextern \"C\" void grow(unsigned long n) { text.reserve(n); }\n";
+const USES_THROWING: &str = "#include <cstdio>\nextern \"C\" void grow(unsigned long);\n\
+    int main() { try { grow(-1UL); } catch (...) { std::puts(\"caught\"); } }\n";
+
+#[test]
+fn a_library_that_imports_from_the_cxx_library_may_throw() {
+    let mut program = Program::new("throwing-library", "gcc", "-O2", &[("main.cc", USES_THROWING)]);
+    program.session.write("grow.cc", THROWING_LIBRARY);
+    let dir = program.session.dir().to_owned();
+    program.session.must(&Job::new(&dir, "g++").words("-O2 -shared -fPIC grow.cc -o libgrow.so"));
+    let mode = "-L. -lgrow -Wl,-rpath,.";
+    program.must_link("plain", Linker::Lld, mode, "kept");
+    let linked = program.must_link("plain", Linker::Lld, &format!("{mode} {UNUSED}"), "out");
+    program.check(linked.stderr.contains("libgrow.so imports _Z"), &linked.stderr);
+    let (kept, out) = (program.runs("kept"), program.runs("out"));
+    program.session.check_eq(&out, &kept, "caught");
+    program.check(kept.stdout == "caught\n", &kept.stdout);
 }
 
 #[test]

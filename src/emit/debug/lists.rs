@@ -44,6 +44,8 @@ pub(super) struct ListUse {
 /// One entry: the range, in made-up addresses (`None`: everywhere else), and where its counted expression is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ListEntry {
+    /// Where it begins in the section.
+    pub(super) start: u64,
     pub(super) range: Option<(u64, u64)>,
     /// The extent of the expression with its length, in bytes of the section.
     pub(super) expression: (u64, u64),
@@ -175,6 +177,7 @@ impl ListReader<'_, '_> {
         };
         if !self.is_coded {
             loop {
+                let start = cursor.at;
                 let (begin, end) = (cursor.u64()?, cursor.u64()?);
                 if (begin, end) == (0, 0) {
                     return Ok((entries, cursor.at));
@@ -184,15 +187,16 @@ impl ListReader<'_, '_> {
                     continue;
                 }
                 let range = Some((sum(base, begin)?, sum(base, end)?));
-                entries.push(ListEntry { range, expression: expression(&mut cursor)? });
+                entries.push(ListEntry { start, range, expression: expression(&mut cursor)? });
             }
         }
         // Codes of both kinds of lists are the same but for DW_LLE_default_location, which moves what follows.
         loop {
+            let start = cursor.at;
             let code = cursor.u8()?;
             let code = match self.is_locations {
                 true if code == dw::DW_LLE_default_location.0 => {
-                    entries.push(ListEntry { range: None, expression: expression(&mut cursor)? });
+                    entries.push(ListEntry { start, range: None, expression: expression(&mut cursor)? });
                     continue;
                 }
                 true if code > dw::DW_LLE_start_length.0 => {
@@ -226,7 +230,7 @@ impl ListReader<'_, '_> {
                 }
                 _ => return Err(invalid("has an entry of an unknown kind")),
             };
-            entries.push(ListEntry { range: Some(range), expression: expression(&mut cursor)? });
+            entries.push(ListEntry { start, range: Some(range), expression: expression(&mut cursor)? });
         }
     }
 
@@ -411,7 +415,7 @@ impl ListSection<'_, '_> {
             draft.bytes.extend_from_slice(&u64::MAX.to_le_bytes());
             draft.bytes.extend_from_slice(&[0; 8]);
         }
-        for ListEntry { range, expression } in pieces {
+        for ListEntry { range, expression, .. } in pieces {
             let Some((begin, end)) = range.filter(|range| *range != (0, 0)) else { continue };
             draft.start(self.layout, begin, &list.within)?;
             match begin == end {
@@ -431,7 +435,7 @@ impl ListSection<'_, '_> {
         };
         let part = |range: &Option<(u64, u64)>| range.and_then(|(begin, _)| self.layout.part(begin));
         let mut rest = pieces;
-        while let Some(ListEntry { range, expression }) = rest.first() {
+        while let Some(ListEntry { range, expression, .. }) = rest.first() {
             let Some((begin, end)) = range else {
                 draft.bytes.push(dw::DW_LLE_default_location.0);
                 draft.copy(self.reader.section, expression.0, expression.1)?;
@@ -453,7 +457,7 @@ impl ListSection<'_, '_> {
             let base = group.iter().filter_map(|entry| Some(entry.range?.0)).min().unwrap_or(0);
             draft.bytes.push(code(dw::DW_RLE_base_address));
             draft.start(self.layout, base, &list.within)?;
-            for ListEntry { range, expression } in group {
+            for ListEntry { range, expression, .. } in group {
                 let Some((begin, end)) = range else { continue };
                 draft.bytes.push(code(dw::DW_RLE_offset_pair));
                 draft.uleb(begin - base);

@@ -179,8 +179,8 @@ fn finish(
     meant: Vec<Meant>,
 ) -> Result<ExplicitDebug> {
     if wants_addresses(input, parts) {
-        let (name, bytes) = (ADDRESSES, gc::EMPTY_TABLE.to_vec());
-        surgery.additions.push(Addition { name, bytes, relocations: Vec::new(), align: 1 });
+        let (bytes, relocations) = Default::default();
+        surgery.additions.push(Addition { name: ADDRESSES, bytes, relocations, align: 1 });
     }
     let count = surgery.additions.len();
     let symbol = (input.symbols.len() + count) as u32;
@@ -193,7 +193,7 @@ fn finish(
     Ok(ExplicitDebug { overlay: surgery.perform(input)?, added, meant })
 }
 
-/// Whether the collection of entries gets an empty table of addresses, which it fills for location lists.
+/// Whether the collection of entries gets a section for addresses, which it fills for location lists.
 fn wants_addresses(input: &Input<'_>, parts: &SplitSections<'_>) -> bool {
     let has = |name: &[u8]| (1..input.sections.len()).any(|i| input.section_name(i) == name);
     parts.shrinks_debug() && has(LOCATIONS[1]) && !has(ADDRESSES)

@@ -101,6 +101,7 @@ pub(super) fn read(section: &DebugSection<'_>, tables: Tables<'_, '_>, needs: &m
             of: ListBase::default(),
             stack: Vec::new(),
             none: Arc::default(),
+            is_skeleton: false,
             bases: Bases::default(),
         }
         .read(needs)?;
@@ -127,6 +128,8 @@ struct UnitReader<'r, 't, 'a> {
     stack: Vec<(isize, Arc<[AtomIdx]>)>,
     /// The atoms of what is in no function.
     none: Arc<[AtomIdx]>,
+    /// Its entries are in a `.dwo` file.
+    is_skeleton: bool,
 }
 
 impl<'r> UnitReader<'r, '_, '_> {
@@ -212,6 +215,7 @@ impl<'r> UnitReader<'r, '_, '_> {
                 ));
             }
             needs.skeletons.extend(list_base.map(|offset| (offset, self.of)));
+            self.is_skeleton = true;
             self.addresses_are_clear()?;
         }
         if let Some(high) = high.filter(|_| layout.is_parted(base)) {
@@ -284,6 +288,10 @@ impl<'r> UnitReader<'r, '_, '_> {
         attributes: &[UnitAttribute<'r>],
         needs: &mut Needs,
     ) -> Result<()> {
+        // Its own lists would be written anew, and those of the `.dwo` file between them would move.
+        if self.is_skeleton {
+            return Err(invalid("a unit with a .dwo file has entries itself (-fsplit-dwarf-inlining)"));
+        }
         let layout = self.tables.layout;
         let is_function = tag == dw::DW_TAG_subprogram;
         let mut own = Vec::new();

@@ -18,6 +18,16 @@ use crate::emit::debug::view::{DebugSection, decode};
 use crate::emit::input::LE;
 use crate::error::Result;
 
+/// The offset of views of locations, whose form up to DWARF 3 is that of a number.
+fn views(value: &AttributeValue<Slice<'_>>) -> Option<u64> {
+    match value {
+        AttributeValue::SecOffset(offset) => Some(*offset as u64),
+        AttributeValue::Data4(offset) => Some(u64::from(*offset)),
+        AttributeValue::Udata(offset) => Some(*offset),
+        _ => None,
+    }
+}
+
 /// Whether an attribute is left out of all entries. A sibling is redundant, and what it skips may be gone. Views of locations are read by no
 /// debugger.
 pub(super) fn is_left_out(name: gimli::DwAt) -> bool {
@@ -86,7 +96,7 @@ impl EntryReader<'_, '_> {
             *free.ok_or_else(|| invalid("an entry has an attribute twice"))? = at.clone();
         }
         match attribute.name {
-            dw::DW_AT_inline => entry.is_abstract = true,
+            dw::DW_AT_inline => entry.is_abstract = entry.tag == dw::DW_TAG_subprogram,
             dw::DW_AT_const_value => entry.has_constant = true,
             _ => {}
         }
@@ -121,21 +131,25 @@ impl EntryReader<'_, '_> {
                     .contains(&attribute.form);
                 table.strings.push(StringIndex { at: at.start, width, is_uleb, index: index.0 as u64 });
             }
-            AttributeValue::Addr(_) => entry.note(self.is_relocated(&at)),
-            AttributeValue::DebugAddrIndex(index) => entry.note(self.is_live_index(index.0 as u64)?),
+            // Other addresses of an entry may be those where the next function begins.
+            AttributeValue::Addr(_) if attribute.name == dw::DW_AT_low_pc => {
+                entry.note(self.is_relocated(&at));
+            }
+            AttributeValue::DebugAddrIndex(index) if attribute.name == dw::DW_AT_low_pc => {
+                entry.note(self.is_live_index(index.0 as u64)?);
+            }
             AttributeValue::Exprloc(expression) => {
                 let mut found = FoundInExpression::default();
                 self.expression(expression.0.slice(), at.end - expression.0.len() as u64, None, &mut found)?;
                 table.references.append(&mut found.references);
+                entry.has_constant |= attribute.name == dw::DW_AT_location && found.is_value;
                 if attribute.name == dw::DW_AT_location && found.has_address && !found.is_value {
                     let live = found.has_live_index
                         || self.is_relocated(&(at.end - expression.0.len() as u64..at.end));
                     entry.note(live);
                 }
             }
-            AttributeValue::SecOffset(offset) if attribute.name == dw::DW_AT_GNU_locviews => {
-                entry.views = Some(offset as u64);
-            }
+            _ if attribute.name == dw::DW_AT_GNU_locviews => entry.views = views(&attribute.value),
             AttributeValue::LocationListsRef(offset) => self.locations(offset.0 as u64, table)?,
             AttributeValue::DebugLocListsIndex(index) => {
                 let offset = self.indexed(self.tables.locations[1], self.bases.locations, index.0 as u64)?;

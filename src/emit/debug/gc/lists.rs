@@ -63,9 +63,12 @@ pub(super) fn lists(
             Some(slots) => CompactList::of(reader, list, unit.of, slots)?,
             None => None,
         };
+        let removed = if is_locations { Vec::new() } else { removed_ranges(reader, list, unit.of)? };
         match compact {
             Some(compact) => changed.push((*list, NewList::Compact(compact))),
-            None if list.start < list.list => changed.push((*list, NewList::Same)),
+            None if list.start < list.list || !removed.is_empty() => {
+                changed.push((*list, NewList::Without(removed)));
+            }
             None => {}
         }
     }
@@ -74,6 +77,8 @@ pub(super) fn lists(
     }
     changed.sort_unstable_by_key(|(list, _)| *list);
     let (mut draft, mut map) = (SectionDraft::in_place_of(old), OffsetMap::default());
+    // The number of offsets in the header of the first contribution.
+    let has_table = is_coded && old.linked.get(8..12).is_some_and(|count| count != [0; 4]);
     let mut at = 0;
     for (list, new) in &changed {
         if at <= list.start {
@@ -83,8 +88,17 @@ pub(super) fn lists(
         // Nothing refers to its views any more.
         map.push(list.list, list.end, draft.len(), false);
         match new {
+            // Readers look at all lists of a table of offsets.
+            NewList::Removed if has_table => draft.bytes.push(dw::DW_RLE_end_of_list.0),
             NewList::Removed => {}
-            NewList::Same => draft.copy(old, list.list, list.end)?,
+            NewList::Without(removed) => {
+                let mut at = list.list;
+                for (start, end) in removed {
+                    draft.copy(old, at, *start)?;
+                    at = *end;
+                }
+                draft.copy(old, at, list.end)?;
+            }
             NewList::Compact(compact) => compact.write(reader, &mut draft)?,
         }
         at = at.max(list.end);
@@ -98,12 +112,19 @@ pub(super) fn lists(
     Ok(Some((draft, map)))
 }
 
+/// Where in a list the ranges of removed code are.
+fn removed_ranges(reader: ListReader<'_, '_>, extent: &ListExtent, of: ListBase) -> Result<Vec<(u64, u64)>> {
+    let (entries, _) = reader.read(extent.list, of)?;
+    let is_removed = |entry: &&ListEntry| entry.range.is_some_and(|(begin, _)| decode(begin).is_none());
+    Ok(entries.iter().filter(is_removed).map(|entry| (entry.start, entry.expression.1)).collect())
+}
+
 /// What becomes of a list of ranges or locations.
 #[derive(Debug)]
 enum NewList {
     Removed,
-    /// It stays as it is, and its views go.
-    Same,
+    /// It has the same entries but for those at these bytes; its views go.
+    Without(Vec<(u64, u64)>),
     Compact(CompactList),
 }
 

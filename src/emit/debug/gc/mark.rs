@@ -93,7 +93,8 @@ impl Marked {
                 *slot = true;
             }
         }
-        if holds_others(entry.tag) {
+        // A removed function may hold what a type outside of it refers to.
+        if holds_others(entry.tag) || entry.addresses == Addresses::Removed {
             return Ok(());
         }
         let mut child = position + 1;

@@ -21,7 +21,6 @@ use object::{I64, elf};
 use self::entries::{EntrySections, EntryTable, invalid};
 use self::mark::Marked;
 use self::slots::AddressSlots;
-pub(super) use self::slots::EMPTY_TABLE;
 use self::tables::{LineMap, StringMap, StringSlots};
 use self::units::NewUnits;
 use super::draft::OffsetMap;
@@ -57,6 +56,7 @@ struct CollectedSections<'a> {
 pub(in crate::emit) fn collect(object: &[u8], collection: DebugCollection) -> Result<Option<Vec<u8>>> {
     let input = Input::parse(object)?;
     let Some(sections) = CollectedSections::read(&input)? else { return Ok(None) };
+    has_no_symbols(&input)?;
     let (Some(info), Some(abbreviations)) = (&sections.info, &sections.abbreviations) else {
         return Ok(None);
     };
@@ -143,6 +143,22 @@ impl<'a> CollectedSections<'a> {
         }
         Ok(sections.info.is_some().then_some(sections))
     }
+}
+
+/// Whether nothing but a relocation of the object itself may mean a place in its debug sections.
+///
+/// # Errors
+/// A symbol has its definition in one, by which other objects may refer to it (Free Pascal, gcc's link-time optimisation).
+fn has_no_symbols(input: &Input<'_>) -> Result<()> {
+    for (index, symbol) in input.symbols.iter().enumerate() {
+        let SymbolPlace::Section(section) = input.place(index)? else { continue };
+        if symbol.st_type() != elf::STT_SECTION
+            && input.section_name(section as usize).starts_with(b".debug_")
+        {
+            return Err(input.about(section as usize, "a symbol names a place in it"));
+        }
+    }
+    Ok(())
 }
 
 /// A section with its relocations applied; an address of an undefined symbol is one of section 0.

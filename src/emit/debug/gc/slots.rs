@@ -13,7 +13,7 @@ use crate::error::Result;
 /// The size of the header of a table, in bytes: the length, the version, and the sizes of an address and of a segment selector.
 pub(super) const HEADER: u64 = 8;
 /// A table that has no slots yet.
-pub(crate) const EMPTY_TABLE: [u8; 8] = [4, 0, 0, 0, 5, 0, 8, 0];
+const EMPTY_TABLE: [u8; 8] = [4, 0, 0, 0, 5, 0, 8, 0];
 /// A distance of fewer bytes is at most two bytes in LEB128.
 const REACH: u64 = 1 << 14;
 
@@ -47,16 +47,18 @@ pub(super) struct AddressSlots {
 impl AddressSlots {
     /// The table of these units; `None` if it is none that all of them share.
     pub(super) fn of(section: &DebugSection<'_>, entries: &EntryTable) -> Option<AddressSlots> {
-        let bytes = section.raw.to_vec();
+        let is_empty = section.raw.is_empty();
+        let bytes = if is_empty { EMPTY_TABLE.to_vec() } else { section.raw.to_vec() };
         let (length, rest) = bytes.split_first_chunk::<4>()?;
         let is_one = u32::from_le_bytes(*length) as usize == rest.len() && rest.get(..4)? == [5, 0, 8, 0];
         let bases = || entries.units.iter().map(|unit| unit.of.addresses);
-        let is_new = bytes.len() as u64 == HEADER && bases().all(|base| base.is_none());
+        // readelf wants a table for each unit.
+        let is_new = is_empty && entries.units.len() == 1 && bases().all(|base| base.is_none());
         let are_alike = entries.units.iter().all(|unit| unit.version == 5);
         if !is_one || !are_alike || !is_new && !bases().all(|base| base == Some(HEADER)) {
             return None;
         }
-        let slots = section.linked.get(HEADER as usize..)?.as_chunks::<8>().0;
+        let slots = section.linked.get(HEADER as usize..).unwrap_or(&[]).as_chunks::<8>().0;
         let slots = slots.iter().map(|slot| u64::from_le_bytes(*slot)).zip(0u64..);
         let by_address = slots.filter(|(address, _)| decode(*address).is_some()).collect();
         Some(AddressSlots { bytes, relocations: section.relocations.to_vec(), by_address, is_new })

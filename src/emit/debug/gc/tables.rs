@@ -5,7 +5,7 @@ use object::U64;
 use super::entries::{EntryTable, invalid};
 use super::units::NewUnits;
 use crate::emit::debug::lists::Cursor;
-use crate::emit::debug::view::DebugSection;
+use crate::emit::debug::view::{DebugSection, decode};
 use crate::emit::input::{Input, LE, Rela, SymbolPlace};
 use crate::error::Result;
 
@@ -52,6 +52,10 @@ impl StringMap {
         section: &DebugSection<'_>,
         references: impl Iterator<Item = &'r Rela>,
     ) -> Result<StringMap> {
+        // Linkers refuse such a section, whether or not the string is used.
+        if section.raw.last().is_some_and(|last| *last != 0) {
+            return Err(invalid("a string has no end"));
+        }
         let used = places_in(input, section, references)?;
         let mut map = StringMap { places: Vec::with_capacity(used.len()), bytes: Vec::new() };
         for string in section.raw.split_inclusive(|byte| *byte == 0) {
@@ -60,9 +64,6 @@ impl StringMap {
             if !is_used {
                 map.places.extend(string.iter().map(|_| REMOVED));
                 continue;
-            }
-            if string.last() != Some(&0) {
-                return Err(invalid("a string has no end"));
             }
             let new = u32::try_from(map.bytes.len()).map_err(|_| invalid("there are too many strings"))?;
             map.places.extend(new..new + string.len() as u32);
@@ -217,53 +218,88 @@ pub(super) fn by_unit(
         let start = cursor.u32()?;
         let unit = entries.units.binary_search_by_key(&start, |unit| unit.start);
         let position = unit.map_err(|_| invalid("a table names a unit that is not there"))?;
-        let of = section.relocations_in(at, end, &mut near);
         let Some((new_start, new_end)) = units.units.get(position).copied().flatten() else {
             at = end;
             continue;
         };
         let new = bytes.len();
-        for entry in of {
+        let Some(describing) = describing else {
+            live_ranges(section, at, end, &mut bytes, &mut relocations)?;
+            at = end;
+            continue;
+        };
+        for entry in section.relocations_in(at, end, &mut near) {
             let mut moved = *entry;
             moved.r_offset = U64::new(LE, entry.r_offset.get(LE) - at + new as u64);
             relocations.push(moved);
         }
         let slice = |from: u64, to: u64| section.raw.get(from as usize..to as usize).ok_or_else(early);
-        match describing {
-            None => bytes.extend_from_slice(slice(at, end)?),
-            Some(describing) => {
-                bytes.extend_from_slice(slice(at, cursor.at)?);
-                cursor.u32()?;
-                bytes.extend_from_slice(&((new_end - new_start) as u32).to_le_bytes());
-                loop {
-                    let offset = cursor.u32()?;
-                    if offset == 0 {
-                        bytes.extend_from_slice(&[0; 4]);
-                        break;
-                    }
-                    let from = cursor.at;
-                    let text = slice(from + describing, end)?;
-                    let length = text.iter().position(|byte| *byte == 0).ok_or_else(early)? as u64;
-                    let to = from + describing + length + 1;
-                    if let Some(moved) = units.offset_of(entries, start + offset) {
-                        bytes.extend_from_slice(&((moved - new_start) as u32).to_le_bytes());
-                        bytes.extend_from_slice(slice(from, to)?);
-                    }
-                    cursor.at = to;
-                }
-                let length = (bytes.len() - new - 4) as u32;
-                if let Some(field) = bytes.get_mut(new..new + 4) {
-                    field.copy_from_slice(&length.to_le_bytes());
-                }
-                // A table without its unit's relocation would name the first unit.
-                if !relocations.iter().any(|r: &Rela| r.r_offset.get(LE) == new as u64 + 6)
-                    && let Some(field) = bytes.get_mut(new + 6..new + 10)
-                {
-                    field.copy_from_slice(&(new_start as u32).to_le_bytes());
-                }
+        bytes.extend_from_slice(slice(at, cursor.at)?);
+        cursor.u32()?;
+        bytes.extend_from_slice(&((new_end - new_start) as u32).to_le_bytes());
+        loop {
+            let offset = cursor.u32()?;
+            if offset == 0 {
+                bytes.extend_from_slice(&[0; 4]);
+                break;
             }
+            let from = cursor.at;
+            let text = slice(from + describing, end)?;
+            let length = text.iter().position(|byte| *byte == 0).ok_or_else(early)? as u64;
+            let to = from + describing + length + 1;
+            if let Some(moved) = units.offset_of(entries, start + offset) {
+                bytes.extend_from_slice(&((moved - new_start) as u32).to_le_bytes());
+                bytes.extend_from_slice(slice(from, to)?);
+            }
+            cursor.at = to;
+        }
+        let length = (bytes.len() - new - 4) as u32;
+        if let Some(field) = bytes.get_mut(new..new + 4) {
+            field.copy_from_slice(&length.to_le_bytes());
+        }
+        // A table without its unit's relocation would name the first unit.
+        if !relocations.iter().any(|r: &Rela| r.r_offset.get(LE) == new as u64 + 6)
+            && let Some(field) = bytes.get_mut(new + 6..new + 10)
+        {
+            field.copy_from_slice(&(new_start as u32).to_le_bytes());
         }
         at = end;
     }
     Ok((bytes, relocations))
+}
+
+/// Append the contribution of `.debug_aranges` from `start` to `end`, without the ranges of removed code (DWARF 5, 6.1.2).
+fn live_ranges(
+    section: &DebugSection<'_>,
+    start: u64,
+    end: u64,
+    bytes: &mut Vec<u8>,
+    relocations: &mut Vec<Rela>,
+) -> Result<()> {
+    /// The size of a header with its padding, and that of a range.
+    const ROOM: u64 = 16;
+    let new = bytes.len();
+    let mut at = start;
+    while at < end {
+        let behind = end.min(at + ROOM);
+        let range = section.linked.get(at as usize..behind as usize).unwrap_or(&[]);
+        let address = range.first_chunk::<8>().map_or(0, |address| u64::from_le_bytes(*address));
+        let is_last = range.iter().all(|byte| *byte == 0);
+        if at == start || behind - at < ROOM || is_last || decode(address).is_some() {
+            let moved = bytes.len() as u64;
+            for entry in section.relocations_in(at, behind, &mut 0) {
+                let mut entry = *entry;
+                entry.r_offset = U64::new(LE, entry.r_offset.get(LE) - at + moved);
+                relocations.push(entry);
+            }
+            let raw = section.raw.get(at as usize..behind as usize);
+            bytes.extend_from_slice(raw.ok_or_else(|| invalid("a table of ranges ends early"))?);
+        }
+        at = behind;
+    }
+    let length = (bytes.len() - new - 4) as u32;
+    if let Some(field) = bytes.get_mut(new..new + 4) {
+        field.copy_from_slice(&length.to_le_bytes());
+    }
+    Ok(())
 }
