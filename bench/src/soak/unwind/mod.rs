@@ -280,7 +280,7 @@ mod tests {
         let text = |seed| super::generate(seed).units.iter().map(|u| u.text.clone()).collect::<String>();
         assert_eq!(text(1), text(1));
         assert_ne!(text(1), text(2));
-        let many: String = (0..200).map(text).collect();
+        let many: String = (0..600).map(text).collect();
         for statement in super::STATEMENTS {
             let pieces = statement.text.split('@').map(|piece| piece.get(1..).unwrap_or_default());
             let longest = pieces.max_by_key(|piece| piece.len()).unwrap_or_default();
