@@ -184,7 +184,7 @@ impl<'m, 'a> ItemNames<'m, 'a> {
         let contents = self.contents.get(item.part as usize).copied().unwrap_or_default();
         let name = &part.name;
         match (&*part.what, &*part.category, contents) {
-            ("section", "debug", _) if item.bytes < 0 => format!("[compressed or joined in {name}]"),
+            ("section", "debug", _) if item.bytes < 0 => format!("[compressed, joined or removed in {name}]"),
             ("section", _, _) if item.bytes < 0 => format!("[folded or relaxed in {name}]"),
             ("section", "eh_frame", (false, false)) => format!("[unwind tables {name}]"),
             ("section", "symbol table", _) => format!("[symbol table {name}]"),
