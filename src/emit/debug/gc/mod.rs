@@ -23,7 +23,7 @@ use self::mark::Marked;
 use self::slots::AddressSlots;
 use self::tables::{LineMap, StringMap, StringSlots};
 use self::units::NewUnits;
-use super::draft::OffsetMap;
+use super::draft::{OffsetMap, SectionDraft};
 use super::layout::SectionSymbols;
 use super::surgery::{Change, Surgery};
 use super::view::{DebugSection, encode};
@@ -182,7 +182,7 @@ struct Moved<'m> {
     sections: &'m CollectedSections<'m>,
     entries: &'m EntryTable,
     units: &'m NewUnits,
-    lines: LineMap,
+    lines: Option<LineMap>,
     strings: Option<StringMap>,
     /// Each with the index of the section, and where the last place of it was.
     lists: Vec<(usize, OffsetMap, Cell<usize>)>,
@@ -205,7 +205,8 @@ impl Moved<'_> {
             return unit.and_then(|unit| self.units.tables.get(unit).copied()).map(Some).ok_or_else(lost);
         }
         if is(&self.sections.lines) {
-            return self.lines.place(old).map(Some).ok_or_else(lost);
+            let found = self.lines.as_ref().and_then(|lines| lines.place(old));
+            return found.map(Some).ok_or_else(lost);
         }
         if let Some((_, map, near)) = self.lists.iter().find(|(list, ..)| *list == section) {
             let mut at = near.get();
@@ -282,8 +283,8 @@ fn changes(
         changed.push((section.index, slots.bytes, slots.relocations));
     }
     for section in &sections.by_unit {
-        let (bytes, relocations) = tables::by_unit(input, section, entries, &units)?;
-        changed.push((section.index, bytes, relocations));
+        let draft = tables::by_unit(input, section, entries, &units)?;
+        changed.push((section.index, draft.bytes, draft.relocations));
     }
     // Macros name strings by the same slots.
     let slots = sections.string_offsets.as_ref().filter(|_| !sections.has_macros);
@@ -291,7 +292,7 @@ fn changes(
         && let Some(slots) = StringSlots::of(section, entries, &units)?
     {
         units.set_strings(entries, &slots)?;
-        changed.push((section.index, slots.bytes, slots.relocations));
+        changed.push((section.index, slots.draft.bytes, slots.draft.relocations));
     }
     let mut others: Vec<(usize, Vec<Rela>)> = Vec::new();
     let rewritten = |section: usize| {
@@ -307,21 +308,22 @@ fn changes(
         others.push((target, input.table::<Rela>(index)?.to_vec()));
     }
     // What refers to lines and strings is known now: kept units, other sections, and slots of string offsets.
-    let mut info = std::mem::take(&mut units.relocations);
-    let lines =
-        LineMap::of(input, sections.lines.as_ref(), info.iter().chain(others.iter().flat_map(|(_, r)| r)))?;
+    let (mut bytes, mut info) =
+        (std::mem::take(&mut units.draft.bytes), std::mem::take(&mut units.draft.relocations));
+    let of_lines = || info.iter().chain(others.iter().flat_map(|(_, r)| r));
+    let lines = sections.lines.as_ref().map(|lines| LineMap::of(input, lines, of_lines())).transpose()?;
     let refers = || {
-        let others = others.iter().map(|(_, r)| r).chain(changed.iter().map(|(.., r)| r));
-        info.iter().chain(lines.relocations.iter()).chain(others.flatten())
+        let lines = lines.iter().flat_map(|lines| &lines.draft.relocations);
+        let changed = changed.iter().flat_map(|(.., r)| r);
+        of_lines().chain(lines).chain(changed)
     };
     let strings = match &sections.strings {
         Some(strings) if !entries.has_unknown_strings => Some(StringMap::of(input, strings, refers())?),
         _ => None,
     };
     let abbreviations = std::mem::take(&mut units.abbreviations);
-    let moved = Moved { sections, entries, units: &units, lines, strings, lists: moved_lists };
+    let mut moved = Moved { sections, entries, units: &units, lines, strings, lists: moved_lists };
     moved.apply(input, &mut info)?;
-    let mut bytes = units.bytes.clone();
     units.set_table_offsets(entries, &info, &mut bytes)?;
     if let Some(section) = &sections.info {
         surgery.changes.push(Change { section: section.index, bytes: Some(bytes), relocations: Some(info) });
@@ -339,11 +341,10 @@ fn changes(
             surgery.changes.push(Change { section, bytes: None, relocations: Some(relocations) });
         }
     }
-    if let Some(section) = &sections.lines {
-        let mut relocations = moved.lines.relocations.clone();
+    let draft = moved.lines.as_mut().map(|lines| std::mem::replace(&mut lines.draft, SectionDraft::new(0)));
+    if let Some(SectionDraft { index, bytes, mut relocations, .. }) = draft {
         moved.apply(input, &mut relocations)?;
-        let bytes = Some(moved.lines.bytes.clone());
-        surgery.changes.push(Change { section: section.index, bytes, relocations: Some(relocations) });
+        surgery.changes.push(Change { section: index, bytes: Some(bytes), relocations: Some(relocations) });
     }
     if let (Some(section), Some(strings)) = (&sections.strings, moved.strings) {
         surgery.changes.push(Change {

@@ -1,9 +1,8 @@
 //! The sections that follow the entries: strings, line number programs, and tables with a contribution for each unit.
 
-use object::U64;
-
 use super::entries::{EntryTable, invalid};
 use super::units::NewUnits;
+use crate::emit::debug::draft::SectionDraft;
 use crate::emit::debug::lists::Cursor;
 use crate::emit::debug::view::{DebugSection, decode};
 use crate::emit::input::{Input, LE, Rela, SymbolPlace};
@@ -79,11 +78,9 @@ impl StringMap {
 }
 
 /// `.debug_str_offsets` with the slots that kept entries use (DWARF 5, 7.26).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct StringSlots {
-    pub(super) bytes: Vec<u8>,
-    /// They are at their new offsets.
-    pub(super) relocations: Vec<Rela>,
+    pub(super) draft: SectionDraft,
     /// The old indices of the kept slots, ascending.
     kept: Vec<u64>,
 }
@@ -98,10 +95,8 @@ impl StringSlots {
         entries: &EntryTable,
         units: &NewUnits,
     ) -> Result<Option<StringSlots>> {
-        let Some((header, slots)) = section.raw.split_first_chunk::<8>() else { return Ok(None) };
-        let is_one = header[4..] == [5, 0, 0, 0]
-            && section.raw.len()
-                == u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize + 4;
+        let Some((length, rest)) = section.raw.split_first_chunk::<4>() else { return Ok(None) };
+        let is_one = rest.len() == u32::from_le_bytes(*length) as usize && rest.starts_with(&[5, 0, 0, 0]);
         if !is_one || entries.units.iter().any(|unit| unit.string_offsets_base != Some(8)) {
             return Ok(None);
         }
@@ -109,30 +104,19 @@ impl StringSlots {
             |position: &usize| units.offsets.get(*position).is_some_and(|offset| *offset != u64::MAX);
         let strings =
             (0..entries.entries.len()).filter(is_kept).flat_map(|entry| entries.strings_of(entry as u32));
-        let mut table = StringSlots {
-            bytes: header.to_vec(),
-            relocations: Vec::new(),
-            kept: strings.map(|s| s.index).collect(),
-        };
-        table.kept.sort_unstable();
-        table.kept.dedup();
-        let mut near = 0;
-        for index in &table.kept {
-            let at = 4 * *index as usize;
-            let slot = slots
-                .get(at..at.saturating_add(4))
-                .ok_or_else(|| invalid("an entry names a string that is not there"))?;
-            let (old, new) = (8 + 4 * index, table.bytes.len() as u64);
-            for entry in section.relocations_in(old, old + 4, &mut near) {
-                let mut moved = *entry;
-                moved.r_offset = U64::new(LE, entry.r_offset.get(LE) - old + new);
-                table.relocations.push(moved);
-            }
-            table.bytes.extend_from_slice(slot);
+        let mut kept: Vec<u64> = strings.map(|s| s.index).collect();
+        kept.sort_unstable();
+        kept.dedup();
+        let mut draft = SectionDraft::in_place_of(section);
+        draft.copy(section, 0, 8)?;
+        for index in &kept {
+            let at = index.checked_mul(4).and_then(|at| at.checked_add(8)).filter(|at| *at < u64::MAX - 4);
+            let at = at.ok_or_else(|| invalid("an entry names a string that is not there"))?;
+            draft.copy(section, at, at + 4)?;
         }
-        let length = (table.bytes.len() as u32 - 4).to_le_bytes();
-        table.bytes.iter_mut().zip(length).for_each(|(byte, of_length)| *byte = of_length);
-        Ok(Some(table))
+        let length = draft.len() - 4;
+        draft.set_u32(0, length)?;
+        Ok(Some(StringSlots { draft, kept }))
     }
 
     /// The new index of a slot that was kept. It is not above the old one, so that it fits into the same bytes.
@@ -142,39 +126,31 @@ impl StringSlots {
 }
 
 /// `.debug_line` with the programs that something refers to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct LineMap {
     /// The old start and the new start of each kept program, ascending.
     programs: Vec<(u64, u64)>,
-    pub(super) bytes: Vec<u8>,
-    /// They are at their new offsets; their targets are those of the input.
-    pub(super) relocations: Vec<Rela>,
+    /// The targets of its relocations are those of the input.
+    pub(super) draft: SectionDraft,
 }
 
 impl LineMap {
     pub(super) fn of<'r>(
         input: &Input<'_>,
-        section: Option<&DebugSection<'_>>,
+        section: &DebugSection<'_>,
         references: impl Iterator<Item = &'r Rela>,
     ) -> Result<LineMap> {
-        let mut map = LineMap::default();
-        let Some(section) = section else { return Ok(map) };
+        let mut map = LineMap { programs: Vec::new(), draft: SectionDraft::in_place_of(section) };
         let used = places_in(input, section, references)?;
-        let (mut at, mut near) = (0, 0);
+        let mut at = 0;
         while at < section.raw.len() as u64 {
-            let mut cursor = Cursor::new(&section.raw, at);
-            let end = cursor.u32()?.saturating_add(at + 4);
-            let program = section.raw.get(at as usize..usize::try_from(end).unwrap_or(usize::MAX));
-            let program = program.ok_or_else(|| invalid("a line number program ends early"))?;
+            let end = Cursor::new(&section.raw, at).u32()?.saturating_add(at + 4);
+            if end > section.raw.len() as u64 {
+                return Err(invalid("a line number program ends early"));
+            }
             if used.get(at as usize) == Some(&true) {
-                let new = map.bytes.len() as u64;
-                map.programs.push((at, new));
-                map.bytes.extend_from_slice(program);
-                for entry in section.relocations_in(at, end, &mut near) {
-                    let mut moved = *entry;
-                    moved.r_offset = U64::new(LE, entry.r_offset.get(LE) - at + new);
-                    map.relocations.push(moved);
-                }
+                map.programs.push((at, map.draft.len()));
+                map.draft.copy(section, at, end)?;
             }
             at = end;
         }
@@ -188,7 +164,7 @@ impl LineMap {
 }
 
 /// A table with a contribution for each unit (`.debug_aranges`, `.debug_pubnames` and the like): the contributions of kept units, and in
-/// tables of names the names of kept entries. The relocations are at their new offsets, with the targets of the input.
+/// tables of names the names of kept entries. The targets of its relocations are those of the input.
 ///
 /// # Errors
 /// A table that is malformed.
@@ -197,7 +173,7 @@ pub(super) fn by_unit(
     section: &DebugSection<'_>,
     entries: &EntryTable,
     units: &NewUnits,
-) -> Result<(Vec<u8>, Vec<Rela>)> {
+) -> Result<SectionDraft> {
     let name = input.section_name(section.index);
     // A name has an offset, with GNU's form a byte that describes it, and the string.
     let describing = match name {
@@ -205,7 +181,7 @@ pub(super) fn by_unit(
         _ => Some(u64::from(name.starts_with(b".debug_gnu"))),
     };
     let early = || invalid("a table of names ends early");
-    let (mut bytes, mut relocations, mut near) = (Vec::new(), Vec::new(), 0);
+    let mut draft = SectionDraft::in_place_of(section);
     let mut at = 0;
     while at < section.raw.len() as u64 {
         let mut cursor = Cursor::new(&section.linked, at);
@@ -222,63 +198,47 @@ pub(super) fn by_unit(
             at = end;
             continue;
         };
-        let new = bytes.len();
+        let new = draft.len();
         let Some(describing) = describing else {
-            live_ranges(section, at, end, &mut bytes, &mut relocations)?;
+            live_ranges(section, at, end, &mut draft)?;
             at = end;
             continue;
         };
-        for entry in section.relocations_in(at, end, &mut near) {
-            let mut moved = *entry;
-            moved.r_offset = U64::new(LE, entry.r_offset.get(LE) - at + new as u64);
-            relocations.push(moved);
-        }
-        let slice = |from: u64, to: u64| section.raw.get(from as usize..to as usize).ok_or_else(early);
-        bytes.extend_from_slice(slice(at, cursor.at)?);
+        draft.copy(section, at, cursor.at)?;
         cursor.u32()?;
-        bytes.extend_from_slice(&((new_end - new_start) as u32).to_le_bytes());
+        draft.bytes.extend_from_slice(&((new_end - new_start) as u32).to_le_bytes());
         loop {
             let offset = cursor.u32()?;
             if offset == 0 {
-                bytes.extend_from_slice(&[0; 4]);
+                draft.bytes.extend_from_slice(&[0; 4]);
                 break;
             }
             let from = cursor.at;
-            let text = slice(from + describing, end)?;
+            let text = section.raw.get((from + describing) as usize..end as usize).ok_or_else(early)?;
             let length = text.iter().position(|byte| *byte == 0).ok_or_else(early)? as u64;
             let to = from + describing + length + 1;
             if let Some(moved) = units.offset_of(entries, start + offset) {
-                bytes.extend_from_slice(&((moved - new_start) as u32).to_le_bytes());
-                bytes.extend_from_slice(slice(from, to)?);
+                draft.bytes.extend_from_slice(&((moved - new_start) as u32).to_le_bytes());
+                draft.copy(section, from, to)?;
             }
             cursor.at = to;
         }
-        let length = (bytes.len() - new - 4) as u32;
-        if let Some(field) = bytes.get_mut(new..new + 4) {
-            field.copy_from_slice(&length.to_le_bytes());
-        }
+        let length = draft.len() - new - 4;
+        draft.set_u32(new, length)?;
         // A table without its unit's relocation would name the first unit.
-        if !relocations.iter().any(|r: &Rela| r.r_offset.get(LE) == new as u64 + 6)
-            && let Some(field) = bytes.get_mut(new + 6..new + 10)
-        {
-            field.copy_from_slice(&(new_start as u32).to_le_bytes());
+        if !draft.relocations.iter().any(|r: &Rela| r.r_offset.get(LE) == new + 6) {
+            draft.set_u32(new + 6, new_start)?;
         }
         at = end;
     }
-    Ok((bytes, relocations))
+    Ok(draft)
 }
 
 /// Append the contribution of `.debug_aranges` from `start` to `end`, without the ranges of removed code (DWARF 5, 6.1.2).
-fn live_ranges(
-    section: &DebugSection<'_>,
-    start: u64,
-    end: u64,
-    bytes: &mut Vec<u8>,
-    relocations: &mut Vec<Rela>,
-) -> Result<()> {
+fn live_ranges(section: &DebugSection<'_>, start: u64, end: u64, draft: &mut SectionDraft) -> Result<()> {
     /// The size of a header with its padding, and that of a range.
     const ROOM: u64 = 16;
-    let new = bytes.len();
+    let new = draft.len();
     let mut at = start;
     while at < end {
         let behind = end.min(at + ROOM);
@@ -286,20 +246,9 @@ fn live_ranges(
         let address = range.first_chunk::<8>().map_or(0, |address| u64::from_le_bytes(*address));
         let is_last = range.iter().all(|byte| *byte == 0);
         if at == start || behind - at < ROOM || is_last || decode(address).is_some() {
-            let moved = bytes.len() as u64;
-            for entry in section.relocations_in(at, behind, &mut 0) {
-                let mut entry = *entry;
-                entry.r_offset = U64::new(LE, entry.r_offset.get(LE) - at + moved);
-                relocations.push(entry);
-            }
-            let raw = section.raw.get(at as usize..behind as usize);
-            bytes.extend_from_slice(raw.ok_or_else(|| invalid("a table of ranges ends early"))?);
+            draft.copy(section, at, behind)?;
         }
         at = behind;
     }
-    let length = (bytes.len() - new - 4) as u32;
-    if let Some(field) = bytes.get_mut(new..new + 4) {
-        field.copy_from_slice(&length.to_le_bytes());
-    }
-    Ok(())
+    draft.set_u32(new, draft.len() - new - 4)
 }

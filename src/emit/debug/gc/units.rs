@@ -3,7 +3,7 @@
 //! Entries keep their order and bytes, but for the code of the abbreviation, references to other entries, and attributes that are
 //! left out ([`is_left_out`](super::attributes::is_left_out)). A unit of which only its own entry is left, without code, is removed.
 
-use object::{U64, elf};
+use object::elf;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map;
 
@@ -12,18 +12,17 @@ use super::entries::{Addresses, CollectedUnit, DebugEntry, EntryTable, Reference
 use super::mark::Marked;
 use super::slots::HEADER;
 use super::tables::StringSlots;
-use crate::emit::debug::draft::{relocation, uleb};
+use crate::emit::debug::draft::{SectionDraft, relocation, uleb};
 use crate::emit::debug::view::DebugSection;
 use crate::emit::input::{LE, Rela};
 use crate::error::Result;
 use crate::plan::DebugCollection;
 
 /// The new `.debug_info`, and where the kept entries are in it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct NewUnits {
-    pub(super) bytes: Vec<u8>,
-    /// The relocations of the kept bytes, at their new offsets. Targets are those of the input.
-    pub(super) relocations: Vec<Rela>,
+    /// The targets of its relocations are those of the input.
+    pub(super) draft: SectionDraft,
     /// By entry: the new offset, `u64::MAX` for one that is removed.
     pub(super) offsets: Vec<u64>,
     /// By unit: the new start and end; `None` for one that is removed.
@@ -45,7 +44,13 @@ pub(super) fn write(
     table_symbol: Option<u32>,
     collection: DebugCollection,
 ) -> Result<NewUnits> {
-    let mut new = NewUnits { offsets: vec![u64::MAX; table.entries.len()], ..NewUnits::default() };
+    let mut new = NewUnits {
+        draft: SectionDraft::in_place_of(info),
+        offsets: vec![u64::MAX; table.entries.len()],
+        units: Vec::with_capacity(table.units.len()),
+        tables: Vec::new(),
+        abbreviations: Vec::new(),
+    };
     let mut tables: FxHashMap<u64, AbbreviationTable> = FxHashMap::default();
     let mut order: Vec<u64> = Vec::new();
     for unit in &table.units {
@@ -86,15 +91,14 @@ impl NewUnits {
             self.units.push(None);
             return Ok(());
         }
-        let start = self.bytes.len() as u64;
-        let mut near = 0;
-        self.copy(info, unit.start, unit.first, &mut near)?;
+        let start = self.draft.len();
+        self.draft.copy(info, unit.start, unit.first)?;
         let mut open: Vec<u32> = Vec::new();
         let mut position = unit.entries.start;
         loop {
             while open.last().is_some_and(|next| *next <= position) {
                 open.pop();
-                self.bytes.push(0);
+                self.draft.bytes.push(0);
             }
             if position >= unit.entries.end {
                 break;
@@ -106,54 +110,39 @@ impl NewUnits {
             }
             let has_child = marked.has_child.get(position as usize) == Some(&true);
             if let Some(slot) = self.offsets.get_mut(position as usize) {
-                *slot = self.bytes.len() as u64;
+                *slot = self.draft.len();
             }
             let table_symbol = table_symbol.filter(|_| position == unit.entries.start);
             let has_base = table_symbol.is_some();
             uleb(
-                &mut self.bytes,
+                &mut self.draft.bytes,
                 abbreviations.code(AbbreviationUse { code: entry.code, has_child, has_base })?,
             );
             let mut at = entry.attributes;
             for left_out in entry.left_out.iter().filter(|bytes| !bytes.is_empty()) {
-                self.copy(info, at, left_out.start, &mut near)?;
+                self.draft.copy(info, at, left_out.start)?;
                 at = left_out.end;
             }
-            self.copy(info, at, entry.end, &mut near)?;
+            self.draft.copy(info, at, entry.end)?;
             if let Some(symbol) = table_symbol {
-                let base = relocation(self.bytes.len() as u64, elf::R_X86_64_32, symbol, HEADER as i64);
-                self.relocations.push(base);
-                self.bytes.extend_from_slice(&[0; 4]);
+                let base = relocation(self.draft.len(), elf::R_X86_64_32, symbol, HEADER as i64);
+                self.draft.relocations.push(base);
+                self.draft.bytes.extend_from_slice(&[0; 4]);
             }
             if has_child {
                 open.push(entry.next);
             }
             position += 1;
         }
-        let end = self.bytes.len() as u64;
-        let length = u32::try_from(end - start - 4).map_err(|_| invalid("a unit is too long"))?;
-        self.set(start, &length.to_le_bytes());
+        let end = self.draft.len();
+        self.draft.set_u32(start, end - start - 4)?;
         self.units.push(Some((start, end)));
-        Ok(())
-    }
-
-    /// Append the bytes from `start` to `end`, with their relocations.
-    fn copy(&mut self, info: &DebugSection<'_>, start: u64, end: u64, near: &mut usize) -> Result<()> {
-        let new = self.bytes.len() as u64;
-        let range = usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX);
-        let bytes = info.raw.get(range).ok_or_else(|| invalid("a unit ends early"))?;
-        self.bytes.extend_from_slice(bytes);
-        for relocation in info.relocations_in(start, end, near) {
-            let mut moved = *relocation;
-            moved.r_offset = U64::new(LE, relocation.r_offset.get(LE) - start + new);
-            self.relocations.push(moved);
-        }
         Ok(())
     }
 
     fn set(&mut self, at: u64, value: &[u8]) {
         let range = at as usize..at as usize + value.len();
-        if let Some(field) = self.bytes.get_mut(range) {
+        if let Some(field) = self.draft.bytes.get_mut(range) {
             field.copy_from_slice(value);
         }
     }
@@ -265,7 +254,7 @@ impl NewUnits {
 
     /// How many bytes the code of the abbreviation at this offset has.
     fn code_length(&self, offset: u64) -> u64 {
-        let bytes = self.bytes.get(offset as usize..).unwrap_or(&[]);
+        let bytes = self.draft.bytes.get(offset as usize..).unwrap_or(&[]);
         bytes.iter().take_while(|byte| **byte & 0x80 != 0).count() as u64 + 1
     }
 }
