@@ -128,11 +128,21 @@ fn is_beside(path: &Path, input: &Path) -> bool {
     folder(path).is_some_and(|of_path| folder(input) == Some(of_path))
 }
 
-/// Whether the file has a POSIX access control list. The group's bits of its mode are then the mask of that list (acl(5)).
+const ACCESS_LIST: &str = "system.posix_acl_access";
+
+/// Whether a file has a POSIX access control list. The group's bits of its mode are then the mask of that list (acl(5)).
 fn has_access_list(path: &Path) -> bool {
-    // No list fits into one byte, and one that doesn't fit is an error of another kind.
-    let list = rustix::fs::getxattr(path, "system.posix_acl_access", &mut [0_u8; 1]);
-    !matches!(list, Err(Errno::NODATA | Errno::OPNOTSUPP))
+    is_access_list(rustix::fs::getxattr(path, ACCESS_LIST, &mut [0_u8; 1]))
+}
+
+/// The same for a file that is open.
+pub fn has_access_list_open(file: &fs::File) -> bool {
+    is_access_list(rustix::fs::fgetxattr(file, ACCESS_LIST, &mut [0_u8; 1]))
+}
+
+/// Whether reading a list into one byte shows that there is one: no list fits, and that is an error of another kind.
+fn is_access_list(read: rustix::io::Result<usize>) -> bool {
+    !matches!(read, Err(Errno::NODATA | Errno::OPNOTSUPP))
 }
 
 /// What [`is_trusted`] says of a file, where that is why it can't be read.

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use rustix::process::geteuid;
 
+use crate::made_ahead::has_access_list_open;
+
 /// The size in bytes from which on a file is mapped whatever its age: archives, of which little may be in the link, and shared libraries.
 const MAPPED_FROM: u64 = 1 << 20;
 /// The size in bytes from which on a file is mapped if nobody wrote to it for a while. Smaller ones take as long to map as to read.
@@ -40,11 +42,13 @@ fn stamp(meta: &Metadata) -> Stamp {
     (meta.dev(), meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec())
 }
 
-/// Whether another user than root and the effective user may write to a file. A group with the number of the user is believed to be his alone.
-fn others_write(meta: &Metadata, own: u32) -> bool {
+/// Whether another user than root and the effective user may write to a file. A group with the number of the user is believed to have no
+/// other member.
+fn others_write(file: &File, meta: &Metadata) -> bool {
+    let own = geteuid().as_raw();
     let is_own = [0, own].contains(&meta.uid());
-    let is_own_group = meta.gid() == 0 || meta.gid() == own;
-    !is_own || meta.mode() & 0o002 != 0 || meta.mode() & 0o020 != 0 && !is_own_group
+    let is_own_group = || [0, own].contains(&meta.gid()) && !has_access_list_open(file);
+    !is_own || meta.mode() & 0o002 != 0 || meta.mode() & 0o020 != 0 && !is_own_group()
 }
 
 impl std::fmt::Debug for MappedFile {
@@ -81,7 +85,7 @@ impl MappedFile {
         }
         let is_settled = || meta.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= SETTLED));
         let is_mapped = meta.len() >= MAPPED_FROM || meta.len() >= MAPPED_OLD_FROM && is_settled();
-        if meta.is_file() && is_mapped && !others_write(&meta, geteuid().as_raw()) {
+        if meta.is_file() && is_mapped && !others_write(&file, &meta) {
             // SAFETY: the map is private and read-only. The file must not be cut short while we run; that is the
             // contract of every linker with its inputs. One that is changed in place is found by `is_unchanged`.
             #[allow(unsafe_code)]
@@ -139,6 +143,13 @@ mod tests {
             matches!(MappedFile::open(&path).unwrap().bytes, Bytes::Map(_))
         };
         assert!(is_mapped(0o644) && !is_mapped(0o646) && !is_mapped(0o666));
+        // An access control list shows as bits of the group.
+        file.set_permissions(Permissions::from_mode(0o644)).unwrap();
+        let list = std::process::Command::new("setfacl").args(["-m", "u:12345:rw"]).arg(&path).status();
+        match list.is_ok_and(|status| status.success()) {
+            true => assert!(matches!(MappedFile::open(&path).unwrap().bytes, Bytes::Read(_))),
+            false => println!("no setfacl here, or no lists on this file system"),
+        }
         if geteuid().is_root() {
             chown(&path, Some(12345), None).unwrap();
             assert!(!is_mapped(0o644));

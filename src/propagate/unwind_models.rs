@@ -322,12 +322,13 @@ fn unknown(name: &str) -> Option<&'static str> {
     ) || ["__register_frame", "__deregister_frame", "__unw_add_dynamic", "__eh_frame"]
         .iter()
         .any(|start| name.starts_with(start));
-    let loads = matches!(name, "dlopen" | "dlmopen" | "dlsym" | "dlvsym" | "__libc_dlopen_mode");
-    let splits = name.starts_with("__morestack");
-    let splits = splits.then_some(SPLITTER);
-    let initialises = matches!(name, "__init_array_start" | "__preinit_array_start" | "__fini_array_start");
-    let splits = splits.or(initialises.then_some(INITIALISER));
-    splits.or_else(|| reads.then_some(READER)).or_else(|| loads.then_some(LOADER))
+    match name {
+        _ if reads => Some(READER),
+        _ if name.starts_with("__morestack") => Some(SPLITTER),
+        "__init_array_start" | "__preinit_array_start" | "__fini_array_start" => Some(INITIALISER),
+        "dlopen" | "dlmopen" | "dlsym" | "dlvsym" | "__libc_dlopen_mode" => Some(LOADER),
+        _ => None,
+    }
 }
 
 /// For which kinds an LSDA of these personality routines may have a handler. `has_lsda` is false where the function has none.
@@ -414,7 +415,8 @@ pub(super) fn unknown_library(inputs: &Inputs, resolution: &Resolution<'_>) -> O
     let of_line = of_line.map(|(id, dso)| (inputs.dso_name(id), Some(&dso.symbols)));
     let needed = inputs.needed_dsos.iter().map(|dso| (dso.name.as_str(), dso.symbols.as_ref()));
     of_line.chain(needed).find_map(|(name, symbols)| {
-        if is_known(name) {
+        // What a C++ library calls by name has to be known.
+        if is_known(name) && (symbols.is_some() || !CXX_LIBRARIES.contains(&name)) {
             return None;
         }
         let Some(symbols) = symbols else { return Some(format!("{name} is not found")) };

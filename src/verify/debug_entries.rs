@@ -3,6 +3,7 @@
 //! A parser of its own reads both objects (DWARF 5, section 7.5). The units of the emitted object are trees of entries, each
 //! reference leads to where an entry begins, and each kept function that the original describes is described.
 
+use goblin::elf::reloc::R_X86_64_NONE;
 use rustc_hash::FxHashMap;
 
 use super::elf::{Object, RelocationEntry, SymbolSection, by_target, entries, error};
@@ -91,6 +92,7 @@ impl DescribedEntries {
         let tables = by_target(object);
         let relocations = |section: usize| -> Result<Relocations> {
             let mut all = entries(object, &tables, section)?;
+            all.retain(|entry| entry.kind != R_X86_64_NONE);
             all.sort_by_key(|entry| entry.offset);
             Ok(Relocations(all))
         };

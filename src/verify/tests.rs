@@ -12,7 +12,8 @@ use super::{
     ExpectedObject, NameHash, OutputType, SymbolFacts, facts, missing, missing_error, object, output,
 };
 use crate::emit::object::rewrite;
-use crate::plan::{Action, ModulePlan};
+use crate::emit::tree;
+use crate::plan::{Action, DebugCollection, ModulePlan};
 
 const SOURCE: &str = r#"
 extern "C" int puts(const char *);
@@ -103,6 +104,42 @@ fn every_changed_byte_of_what_the_program_sees_is_found() {
         let symtab = file.section_headers.iter().find(|s| s.sh_type == 2).unwrap().sh_offset as usize;
         missed.retain(|(at, _)| !(symtab..symtab + 24).contains(at));
         assert!(total > 900 && missed.is_empty(), "{compiler} {flags:?}: {total} {missed:?}");
+    }
+}
+
+#[test]
+fn damaged_entries_of_debug_information_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let original = compile(dir.path(), "clang++-19", &["-g", "-gdwarf-4"]);
+    let summary = native::extract(&original);
+    let dead = |name: &[u8]| name == b".text._Z4deadi" || name == b".gcc_except_table._Z4deadi";
+    let action = |name: &[u8]| if dead(name) { Action::Drop } else { Action::Keep };
+    let atoms = summary.atoms.iter().map(|a| action(summary.name(a.name))).collect();
+    let plan = ModulePlan { atoms, debug: Some(DebugCollection::RemovedCode), ..ModulePlan::default() };
+    let source = tree::prepare_module(&original, &summary, &plan).unwrap();
+    let (emitted, uncollected) = tree::rewrite_module(&original, &summary, &plan, &source).unwrap();
+    assert!(uncollected.is_none());
+    let expected = ExpectedObject::new(&summary, &plan);
+    let said = |emitted: &[u8]| object("v.o", &original, emitted, &expected).map_err(|e| e.to_string());
+    said(&emitted).unwrap();
+    let range = |object: &[u8], name: &str| {
+        let file = Elf::parse(object).unwrap();
+        let mut named = file.section_headers.iter();
+        named.find(|s| file.shdr_strtab.get_at(s.sh_name) == Some(name)).unwrap().file_range().unwrap()
+    };
+    let entries = range(&emitted, ".debug_info");
+    assert!(entries.len() < range(&original, ".debug_info").len());
+    let with = |at: usize, flip: u8| {
+        let mut damaged = emitted.clone();
+        damaged[at] ^= flip;
+        said(&damaged).err().unwrap_or_default()
+    };
+    let errors: Vec<String> = entries.map(|at| with(at, 1)).collect();
+    // Each relocation in turn has another type: R_X86_64_64 becomes R_X86_64_NONE.
+    let relocations = range(&emitted, ".rela.debug_info").step_by(24).map(|at| with(at + 8, 1));
+    let errors: Vec<String> = errors.into_iter().chain(relocations).collect();
+    for what in ["where no entry begins", "is no tree of entries", "has no abbreviation", " is lost"] {
+        assert!(errors.iter().any(|error| error.contains(what)), "{what}: {errors:?}");
     }
 }
 

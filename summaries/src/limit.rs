@@ -107,7 +107,7 @@ limits! {
     /// Debug information is in a form that can't follow the parts of divided code: `.dwo` files of DWARF 5, 64-bit, malformed.
     DebugInfo, "debug-info", Module, "link with -s, -S or --prune-debug=drop, or compile with -ffunction-sections";
     /// Debug information in a form of which no entries are removed: type units, tables of names, 64-bit, malformed.
-    DebugEntries, "debug-entries", Section, "compile without -fdebug-types-section, -gsplit-dwarf and -gpubnames";
+    DebugEntries, "debug-entries", Section, "compile without -fdebug-types-section, -gsplit-dwarf and -gpubnames; Free Pascal and joined objects of gcc -flto keep theirs";
     /// Bytes in a function that are no instruction.
     UndecodableCode, "undecodable-code", Section, "move the data out of the code section";
     /// Bytes that no sized function symbol covers and that are no padding.

@@ -11,7 +11,7 @@ use crate::elf::Facts;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
-const MAIN: &str = r#"
+pub const MAIN: &str = r#"
 #include <stdio.h>
 #include "inline.h"
 int helper(int), table_entry(int);
@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
 }
 int dead_last(void) { return dead_first(1); }
 "#;
-const HELPER: &str = r#"
+pub const HELPER: &str = r#"
 #include "inline.h"
 int dead_before(int x) { return x / 3; }
 struct pair { int a, b; };
@@ -48,7 +48,7 @@ int table_entry(int x) {
 }
 int dead_after(int x) { return dead_before(x) + 1; }
 "#;
-const INLINE: &str = "static inline int scaled(int x) {\n    int y = x * 7;\n    return y ^ 3;\n}\n";
+pub const INLINE: &str = "static inline int scaled(int x) {\n    int y = x * 7;\n    return y ^ 3;\n}\n";
 
 /// Compile with `flags`, with sections for each function and without, link both ways, ask the readers.
 fn compare(name: &str, compiler: &str, flags: &str, linkers: &[Linker]) {
@@ -137,7 +137,7 @@ fn compare(name: &str, compiler: &str, flags: &str, linkers: &[Linker]) {
 }
 
 /// The bytes of all debug sections of a file.
-fn debug_bytes(path: &std::path::Path) -> u64 {
+pub fn debug_bytes(path: &std::path::Path) -> u64 {
     let bytes = std::fs::read(path).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
     let is_debug =
@@ -194,7 +194,7 @@ fn what_stays_for_debug_information_is_counted() {
 }
 
 /// In each function there are blocks whose code is in several ranges.
-const BLOCKS: &str = r#"
+pub const BLOCKS: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 static inline int scaled(int x) { int y = x * 7; if (x > 90) printf("%d", y); return y ^ 3; }
@@ -391,164 +391,6 @@ fn gdb_stops_where_it_did() {
         ("clang-19", "-O2 -g -gdwarf-4"),
     ] {
         debug_session(&format!("{compiler}{}", flags.replace(' ', "")), compiler, flags);
-    }
-}
-
-/// Types, names and functions that nothing kept refers to, and some that something does.
-const NAMED: &str = r#"
-#include <stddef.h>
-namespace outer { struct used_in_namespace { int member_of_used; }; struct unused_in_namespace { int member_of_unused; }; }
-struct base_of_used { int of_base; };
-struct used : base_of_used { outer::used_in_namespace inside; enum kind { first_kind, second_kind } of; int method(int x) { return x + of_base; } };
-struct only_dead { int member_of_dead; };
-typedef only_dead *name_of_only_dead;
-template <class T> struct of_template { T held; T get() { return held; } };
-static inline int inlined(used *u) { int result_of_inlined = u->of_base * 3; return result_of_inlined ^ u->inside.member_of_used; }
-extern "C" int dead(name_of_only_dead d) { return d->member_of_dead + 1; }
-extern "C" __attribute__((noinline)) int live(used *u) { of_template<int> t{u->of_base}; return inlined(u) + (int)t.get(); }
-int main(int argc, char **) { used u{{argc}, {2}, used::second_kind}; return live(&u) + u.method(1) == 77; }
-"#;
-
-#[test]
-fn what_nothing_refers_to_goes() {
-    for (compiler, version) in [("gcc", 4), ("gcc", 5), ("clang-19", 4), ("clang-19", 5)] {
-        let mut session = Session::new(&format!("debuginfo/unused-{compiler}-{version}"));
-        let dir = session.dir().to_owned();
-        session.write("a.cc", NAMED);
-        let job = Job::new(&dir, tools::cxx(compiler)).words("-O1 -fno-function-sections -c a.cc -g");
-        session.must(&job.arg(format!("-gdwarf-{version}")));
-        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-        let mut said = Vec::new();
-        let mut sizes = Vec::new();
-        for (out, flags) in [("kept", "--prune-strict"), ("shrunk", "--prune-strict --prune-debug=shrink")] {
-            let job = Job::new(&dir, tools::cxx(compiler)).words("-B shims a.o -o").arg(out);
-            let job = job.env("LTO_PRUNE_LINKER", Linker::Lld.path()).env("LTO_PRUNE_FLAGS", flags);
-            let linked = session.must(&job);
-            session.check_eq(&linked.stderr, &String::new(), "what the link says");
-            let dump = Job::new(&dir, "llvm-dwarfdump-19").words("--debug-info").arg(out);
-            said.push(session.must(&dump).stdout);
-            sizes.push(debug_bytes(&session.path(out)));
-        }
-        let what = format!("{compiler} {version}: {sizes:?}");
-        session.check(sizes[1] < sizes[0], &what);
-        let has = |text: &str, name: &str| text.contains(&format!("(\"{name}\")"));
-        for name in [
-            "used",
-            "used_in_namespace",
-            "member_of_used",
-            "base_of_used",
-            "of_base",
-            "second_kind",
-            "method",
-            "result_of_inlined",
-            "of_template<int>",
-            "live",
-        ] {
-            session.check(has(&said[1], name), &format!("{what}: {name} is lost"));
-        }
-        // gcc describes only types that something uses.
-        for name in ["only_dead", "member_of_dead", "name_of_only_dead"] {
-            session.check(!has(&said[1], name), &format!("{what}: {name} stays"));
-        }
-        session
-            .check(!has(&said[0], "dead") && !has(&said[1], "dead"), &format!("{what}: the function stays"));
-        let strings = session.must(&Job::new(&dir, "readelf").words("-p .debug_str shrunk")).stdout;
-        session.check(!strings.contains("member_of_dead") && strings.contains("member_of_used"), &strings);
-        for command in
-            ["ptype used", "ptype outer::used_in_namespace", "info scope live", "ptype of_template<int>"]
-        {
-            let answers = ["kept", "shrunk"].map(|out| {
-                let gdb = Job::new(&dir, "gdb").words("-nx -batch -ex").arg("set print address off");
-                let said = session.must(&gdb.arg("-ex").arg(command).arg(out)).stdout;
-                // Places may differ, for the order of code does.
-                said.split_whitespace()
-                    .filter(|word| !word.contains("0x"))
-                    .map(|word| word.to_owned() + " ")
-                    .collect::<String>()
-            });
-            session.check(answers[0].len() > 20, &format!("{what}: {command}: {}", answers[0]));
-            session.check_eq(&answers[1], &answers[0], &format!("{what}: {command}"));
-        }
-    }
-}
-
-/// A variable whose description looks like that of an inlined function.
-const INLINE_VARIABLE: &str = r#"
-inline int inline_variable = 33;
-extern "C" int dead(int x) { return inline_variable + x; }
-int main() { return inline_variable - 33; }
-"#;
-
-#[test]
-fn inline_variables_stay() {
-    for compiler in ["gcc", "clang-19"] {
-        let mut session = Session::new(&format!("debuginfo/inline-{compiler}"));
-        let dir = session.dir().to_owned();
-        session.write("a.cc", INLINE_VARIABLE);
-        let job =
-            Job::new(&dir, tools::cxx(compiler)).words("-O0 -g -std=c++17 -fno-function-sections -c a.cc");
-        session.must(&job);
-        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-        for flags in ["--prune-level=off", "--prune-strict", "--prune-strict --prune-debug=shrink"] {
-            let job = Job::new(&dir, tools::cxx(compiler)).words("-B shims a.o -o out");
-            session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()).env("LTO_PRUNE_FLAGS", flags));
-            let gdb = Job::new(&dir, "gdb").words("-nx -batch -ex").arg("print inline_variable");
-            let said = session.must(&gdb.arg("out")).stdout;
-            session.check(said.contains("= 33"), &format!("{flags}: {said}"));
-        }
-    }
-}
-
-#[test]
-fn what_other_objects_may_refer_to_stays() {
-    // gcc's link-time optimisation and Free Pascal give entries names, by which other objects refer to them.
-    let mut session = Session::new("debuginfo/named-entries");
-    let dir = session.dir().to_owned();
-    session.write("main.c", MAIN);
-    session.write("helper.c", HELPER);
-    session.write("inline.h", INLINE);
-    session.must(&Job::new(&dir, "gcc").words("-O2 -g -fno-function-sections -S helper.c"));
-    session.must(&Job::new(&dir, "gcc").words("-O2 -g -fno-function-sections -c main.c"));
-    let assembly = std::fs::read_to_string(session.path("helper.s")).unwrap();
-    let (before, behind) = assembly.split_once(".Ldebug_info0:").unwrap();
-    session
-        .write("helper.s", format!("{before}.globl named_entries\nnamed_entries:\n.Ldebug_info0:{behind}"));
-    session.must(&Job::new(&dir, "gcc").words("-c helper.s"));
-    let lto = Job::new(&dir, "gcc").words("-O2 -g -flto -fno-function-sections");
-    session.must(&lto.clone().words("-c main.c -o main-lto.o"));
-    session.must(&lto.clone().words("-c helper.c -o helper-lto.o"));
-    session.must(&lto.words("-r -flinker-output=nolto-rel main-lto.o helper-lto.o -o joined.o"));
-    for (objects, named) in [("main.o helper.o", "helper.o"), ("joined.o", "joined.o")] {
-        let job = Job::new(&dir, tools::lto_prune()).words(objects).words("-o out --prune-strict");
-        let job =
-            job.words("--prune-debug=shrink --prune-stats=full").env("LTO_PRUNE_LINKER", Linker::Lld.path());
-        let said = session.must(&job);
-        let said = format!("{}{}", said.stdout, said.stderr);
-        let is_said = said.contains(named) && said.contains("a symbol names a place in it");
-        session.check(is_said, &said);
-        session.must(&Job::new(&dir, "./out"));
-    }
-}
-
-#[test]
-fn what_can_not_be_collected_is_said() {
-    let mut session = Session::new("debuginfo/uncollected");
-    let dir = session.dir().to_owned();
-    session.write("a.cc", NAMED);
-    session.must(&Job::new(&dir, "g++").words("-O1 -g -fdebug-types-section -fno-function-sections -c a.cc"));
-    let job =
-        Job::new(&dir, tools::lto_prune()).words("a.o -o out --prune-debug=shrink --prune-report=r.json");
-    let job = job.env("LTO_PRUNE_LINKER", Linker::Lld.path());
-    // The second link has the object from the cache, or would have it.
-    for _ in 0..2 {
-        let said = session.must(&job).stderr;
-        let is_said =
-            said.lines().filter(|line| line.contains("note: out: debug information of a.o keeps")).count();
-        session.check(is_said == 1 && said.contains("type units"), &said);
-        let report = session.must(&Job::new(&dir, "cat").arg("r.json")).stdout;
-        session.check(report.contains("\"debug-entries\""), "the limit is not in the report");
-        let facts = Facts::read(&session.path("out")).unwrap();
-        session.check(!facts.defined.contains("dead"), "the function goes all the same");
     }
 }
 

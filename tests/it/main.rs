@@ -25,6 +25,7 @@ mod called_values;
 mod cases;
 mod compare;
 mod completions;
+mod debug_entries;
 mod debuginfo;
 mod determinism;
 mod directive;

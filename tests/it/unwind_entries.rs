@@ -132,6 +132,10 @@ const RENAMED: &str = "int trace(void **, int);\nint backtrace(void **, int);\ni
 const LOADER: &str =
     "#include <dlfcn.h>\nint main(int argc, char **argv) { return dlopen(argv[argc], 1) == 0; }\n";
 
+const WALKS_INITIALISERS: &str = "extern void (*__init_array_start[])(void);\nint main(void) { return *(void *volatile *)__init_array_start == 0; }\n";
+
+const USES_ARCHIVE: &str = "int find(void);\nint main(void) { return find(); }\n";
+
 const USES_QUIET: &str = "int quiet(void);\nint main(void) { return quiet() != 0; }\n";
 
 const USES_LIBRARY: &str = "int library(int (*)(int), int);\nint twice(int x) { return 2 * x; }\nint main(void) { return library(twice, 0); }\n";
@@ -341,6 +345,19 @@ fn what_is_not_known_keeps_every_entry() {
             "-L. -lquiet -Wl,-rpath-link,. -Wl,-rpath,$ORIGIN",
             "libunknown.so imports backtrace",
         ),
+        (
+            "initialisers",
+            WALKS_INITIALISERS,
+            "",
+            "main refers to __init_array_start, which calls initialisers",
+        ),
+        ("archive", USES_ARCHIVE, "own/libc.a", "refers to dl_iterate_phdr, which finds the unwind tables"),
+        (
+            "personality",
+            USES_QUIET,
+            "-L. -lpersonality -Wl,-rpath,$ORIGIN",
+            "libpersonality.so imports _Unwind_SetIP",
+        ),
         ("renamed", RENAMED, "-Wl,--defsym=trace=backtrace", "backtrace may have another name"),
         ("asan", QUIET, "-fsanitize=address", "libasan.so.8 imports "),
         ("ubsan", QUIET, "-fsanitize=undefined -Wl,--no-as-needed", "libubsan.so.1 imports "),
@@ -362,6 +379,22 @@ fn what_is_not_known_keeps_every_entry() {
         program
             .session
             .must(&Job::new(&dir, "gcc").words("-shared -fPIC quiet.c -L. -lunknown -o libquiet.so"));
+        // A library with a personality routine of its own.
+        program.session.write(
+            "personality.c",
+            "void _Unwind_SetIP(void *, unsigned long);\nint quiet(void) { void (*volatile f)(void *, unsigned long) = _Unwind_SetIP; return f == 0; }\n",
+        );
+        program
+            .session
+            .must(&Job::new(&dir, "gcc").words("-shared -fPIC personality.c -lgcc_s -o libpersonality.so"));
+        // An archive of the user that has the name of the C library's.
+        program.session.mkdir("own");
+        program.session.write(
+            "find.c",
+            "#define _GNU_SOURCE\n#include <link.h>\nstatic int one(struct dl_phdr_info *i, size_t s, void *d) { return 1; }\nint find(void) { return dl_iterate_phdr(one, 0) - 1; }\n",
+        );
+        program.session.must(&Job::new(&dir, "gcc").words("-O2 -fPIC -c find.c"));
+        program.session.must(&Job::new(&dir, "ar").words("rc own/libc.a find.o"));
         let linkers: &[Linker] = if *name == "script" { &[Linker::Bfd] } else { &[Linker::Lld, Linker::Bfd] };
         for linker in linkers {
             let what = format!("{name} {}", linker.name());
