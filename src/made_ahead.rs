@@ -116,8 +116,8 @@ pub fn is_trusted(path: &Path, of_path: &Metadata, input: Option<&Path>) -> io::
     Ok(())
 }
 
-/// Whether the owner `uid` of a file is the effective user `own`, root, or the owner of the input. The number of all that is not mapped is
-/// nobody's, not even the effective user's where that is one of them.
+/// Whether the owner `uid` of a file is the effective user `own`, root, or the owner of the input. A user who is not mapped equals no other
+/// user, even if the effective user is not mapped either.
 fn is_believed(uid: u32, own: u32, of_input: Option<u32>) -> bool {
     uid == 0 || uid != UNMAPPED && (uid == own || of_input == Some(uid))
 }

@@ -37,7 +37,7 @@ pub struct PruneOutcome {
     pub totals: Totals,
     /// What the linker said when it refused the pruned objects.
     pub refused: Option<Vec<u8>>,
-    /// What was found out on the way: a library that the plain link may record and this one does not, debug information that stays.
+    /// Limits found after the gate: a library that only the plain link may record, debug information that is kept.
     pub limits: Vec<PlacedLimit>,
 }
 

@@ -1,7 +1,7 @@
-//! `bench debug`: how large debug information is, at the default level and with `--prune-debug=shrink`, and what that costs.
+//! `bench debug`: the size of debug information at the default level and with `--prune-debug=shrink`, and the time of the link.
 //!
 //! Sizes are of all sections `.debug_*`. llvm-dwarfutil collects the program of the default level by the same rules after the link. It
-//! removes functions in several ranges although they are there (gcc's `.cold` parts), so that its sizes are less than what is needed there.
+//! also removes the entries of kept functions that have several ranges (gcc's `.cold` parts), so that its sizes are too small there.
 //! Times are of the linker step without a cache: the runs take turns, and the median counts.
 
 use std::fs;

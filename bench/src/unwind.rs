@@ -1,4 +1,4 @@
-//! `bench unwind`: what `--prune-unwind` saves, beside the same program without any unwind table, and what it costs.
+//! `bench unwind`: the loaded bytes that `--prune-unwind` saves, compared with the program without unwind tables, and the time that it takes.
 //!
 //! Sizes are of the sections that are loaded from the file. A program "without tables" is that of the default level less its `.eh_frame`,
 //! `.eh_frame_hdr` and `.gcc_except_table`. Each program is linked as it is and, if its driver is of C or C++ and functions have no sections of their own, with `-static`.
@@ -18,7 +18,7 @@ use crate::table::{Table, count, publish_good};
 use crate::{Options, Result};
 
 const TABLES: [&str; 3] = [".eh_frame", ".eh_frame_hdr", ".gcc_except_table"];
-/// What `unused` may leave above a program without tables before its row says why.
+/// By so many percent `unused` may be above a program without tables; beyond that its row says why.
 const TARGET: f64 = 0.5;
 
 /// The bytes of a linked file that are loaded, and those of its unwind tables.
@@ -39,7 +39,7 @@ fn loaded(path: &Path) -> Result<(u64, u64)> {
     Ok((all, tables))
 }
 
-/// Link by the compiler driver; `folder` has an `ld`. Whether it could be linked, and what was said.
+/// Link by the compiler driver; `folder` has an `ld`. The result says whether it could be linked, and has the messages.
 fn driven(link: &Link, folder: &Path, form: &str, flags: &str, output: &Path) -> Result<(bool, String)> {
     let (driver, rest) = link.driver.split_first().ok_or("no driver")?;
     let choice = match driver.starts_with("clang") {

@@ -223,8 +223,8 @@ pub fn pruned_module(sources: EmissionInputs<'_>, position: usize) -> Result<Opt
     Ok(Some(Cow::Owned(object)))
 }
 
-/// One module by its plan; `emission_source` is what there is of it already. Besides, why entries of its debug information stay that should
-/// have gone.
+/// One module by its plan, starting from `emission_source`. The second value says why entries of its debug information were kept that should
+/// have been removed.
 ///
 /// # Errors
 /// It can't be emitted as planned.

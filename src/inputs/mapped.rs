@@ -2,8 +2,8 @@
 //!
 //! Linkers rely on nobody writing to an input during the link. A file that shrinks while it is mapped ends the process (SIGBUS), so
 //! what was written a moment ago is read, for it may be written again: that is what a build with a missing dependency does, with objects and small
-//! archives. What another user may write is read too: he could change it between two looks, and change it back. One that has changed in the
-//! end is found by [`MappedFile::is_unchanged`]. [`MappedFile`] hides whether the bytes are mapped or were read.
+//! archives. A file that another user may write is read too: he could change a mapped one between two looks, and change it back. At the end
+//! [`MappedFile::is_unchanged`] finds a file that has changed. [`MappedFile`] hides whether the bytes are mapped or were read.
 
 use std::fs::{File, Metadata};
 use std::io;

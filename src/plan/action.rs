@@ -16,10 +16,10 @@ pub enum Action {
     Stub,
 }
 
-/// Which debugging information entries are removed besides lists and lines of removed code.
+/// Which debugging information entries are removed, with their lists and lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DebugCollection {
-    /// Entries of removed functions, and what only they refer to.
+    /// Entries of removed functions, and entries that only those refer to.
     RemovedCode,
     /// All entries that no entry of kept code or data refers to (`--prune-debug=shrink`).
     Unreferenced,
@@ -60,7 +60,7 @@ pub struct ModulePlan {
     pub writes_debug_frame: bool,
     /// By `AtomIdx`: the atom is emitted as a section of its own, with this name. Empty means "none of them".
     pub section_names: Vec<Option<Box<[u8]>>>,
-    /// Which of its debugging information entries are removed; `None` where it has none, or all of them stay.
+    /// Which of its debugging information entries are removed; `None` if it keeps all of them.
     pub debug: Option<DebugCollection>,
 }
 

@@ -8,7 +8,7 @@ pub(super) fn largest_untyped(summary: &ModuleSummary) -> u64 {
     untyped.map(|symbol| symbol.size).max().unwrap_or(0).max(unnamed_table(summary))
 }
 
-/// The size of the largest table of functions that no symbol names: a table of virtual functions may have lost its name.
+/// The size of the largest table of functions without a symbol, which may be a table of virtual functions in a stripped object.
 fn unnamed_table(summary: &ModuleSummary) -> u64 {
     let mut named = vec![false; summary.atoms.len()];
     for symbol in summary.symbols.iter().filter(|symbol| !summary.name(symbol.name).is_empty()) {

@@ -155,8 +155,8 @@ const INTERRUPTING: &[&str] = &[
     "syscall",
 ];
 
-/// Functions that cancel a thread, or by which one ends itself. Nothing else makes the C library force an unwinding: a place where a thread may be
-/// cancelled looks at what `pthread_cancel` left.
+/// Functions that cancel a thread, or by which a thread ends itself. Only these make the C library force an unwinding: a cancellation point acts
+/// only if `pthread_cancel` marked the thread.
 const THREAD_ENDS: &[&str] =
     &["__pthread_cancel", "__pthread_exit", "pthread_cancel", "pthread_exit", "thrd_exit"];
 
@@ -397,7 +397,7 @@ pub(super) fn handled_by_libraries(inputs: &Inputs, resolution: &Resolution<'_>,
     Kinds(forced | if cxx && overrides { Kinds::THROW.0 } else { 0 })
 }
 
-/// The names that the C++ libraries of the process import or define: one of them that the program defines is called where they have a handler.
+/// The names that the C++ libraries of the process import or define. They may call a function of the program with such a name below a handler of theirs.
 pub(super) fn names_of_cxx_libraries(inputs: &Inputs) -> FxHashSet<&[u8]> {
     let is_cxx = |name: &str| CXX_LIBRARIES.contains(&name);
     let of_line = inputs.dsos.enumerated().filter(|(id, _)| is_cxx(inputs.dso_name(*id)));
@@ -453,7 +453,7 @@ pub(super) fn ends_threads(name: &[u8]) -> bool {
     std::str::from_utf8(name).is_ok_and(|name| THREAD_ENDS.contains(&name))
 }
 
-/// Whether a function by which a thread is cancelled or ends itself is a root for more than that an object declares it.
+/// Whether one of [`THREAD_ENDS`] is a root for another reason than that an object declares it.
 pub(super) fn is_thread_end_a_root(link: LinkInputs<'_>, index: &Index) -> bool {
     let roots = index.roots.iter().filter(|root| root.reason != RootReason::Declared);
     roots.map(|root| index.locate(root.atom)).any(|(position, local)| {

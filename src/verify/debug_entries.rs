@@ -1,4 +1,4 @@
-//! Debugging information entries (DIEs) of an object from which some were removed, against those of the original.
+//! Check of debugging information entries (DIEs): those of an emitted object, compared with those of the original.
 //!
 //! A parser of its own reads both objects (DWARF 5, section 7.5). The units of the emitted object are trees of entries, each
 //! reference leads to where an entry begins, and each kept function that the original describes is described.
@@ -16,7 +16,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
         return Ok(());
     }
     let new = DescribedEntries::read(&pair.new);
-    // Of what is damaged nothing is removed.
+    // The collection removes nothing from damaged debug information.
     let old = match (DescribedEntries::read(&pair.old), &new) {
         (Ok(old), _) => old,
         (Err(_), Err(_)) => return Ok(()),
@@ -47,7 +47,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What the `.debug_info` of an object describes.
+/// The entries and functions that the `.debug_info` of an object describes.
 #[derive(Debug, Default)]
 struct DescribedEntries {
     /// The offsets of all entries, in ascending order.

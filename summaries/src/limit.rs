@@ -58,7 +58,7 @@ limits! {
     GccLto, "gcc-lto", Link, "compile without -flto";
     /// A section of a type that may hold symbol indices, so symbols can't be renumbered.
     UnknownSectionType, "unknown-section-type", Module, "compile without the option that makes the section";
-    /// A section without the flag "alloc" is loaded all the same if another one of its output section has the flag.
+    /// A relocated section without the flag "alloc": it is loaded if another input of its output section has the flag.
     UnallocatedSection, "unallocated-section", Module, "give the section the flag \"a\" in the assembly, or a name that begins with .note";
     /// `SHT_REL` relocations: their addends are in the code.
     RelRelocations, "rel-relocations", Module, "compile with an x86_64 compiler or assembler, which writes RELA relocations";
@@ -106,7 +106,7 @@ limits! {
     ScriptFilePattern, "script-file-pattern", Module, "begin the pattern in the script with *";
     /// Debug information is in a form that can't follow the parts of divided code: `.dwo` files of DWARF 5, 64-bit, malformed.
     DebugInfo, "debug-info", Module, "link with -s, -S or --prune-debug=drop, or compile with -ffunction-sections";
-    /// Debug information in a form of which no entries are removed: type units, tables of names, 64-bit, malformed.
+    /// Debug information in a form that the collection of entries does not read: type units, tables of names, 64-bit, malformed.
     DebugEntries, "debug-entries", Section, "compile without -fdebug-types-section, -gsplit-dwarf and -gpubnames; Free Pascal and joined objects of gcc -flto keep theirs";
     /// Bytes in a function that are no instruction.
     UndecodableCode, "undecodable-code", Section, "move the data out of the code section";

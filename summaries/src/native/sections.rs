@@ -169,8 +169,8 @@ pub(crate) fn flags(section: &Section, name: &[u8]) -> u32 {
     flags
 }
 
-/// Whether a section that is not loaded may be put into one that is: an output section has the flags of all its inputs. What compilers and
-/// assemblers write for tools has names that nothing loaded has.
+/// Whether a linker may join a section that is not loaded with one that is: an output section has the flags of all its inputs. No loaded
+/// section has one of the names that compilers and assemblers give to tables for tools.
 fn may_be_loaded_by_name(section: &Section, name: &[u8]) -> bool {
     const METADATA: &[&[u8]] = &[
         b".debug",

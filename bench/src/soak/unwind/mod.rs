@@ -1,7 +1,7 @@
 //! Random programs that unwind: they throw, catch, rethrow, exit and cancel threads, and look at their own frames.
 //!
 //! A program has functions `f0`, `f1` and so on in units of C and C++, each of which calls only later ones, so that calls end. Which kinds of unwinding a
-//! program has is drawn first: in many only some functions need their unwind entries, in some none does. What is printed depends on no address.
+//! program has is drawn first: in many only some functions need their unwind entries, in some none does. The output depends on no address.
 
 mod statements;
 
@@ -9,7 +9,7 @@ use super::program::{SoakProgram, Unit};
 use super::rng::Rng;
 use statements::{BASE, CATCH_ALL, CXX, Effect, LIBRARY, PRELUDE, Premise, STATEMENTS, Statement};
 
-/// What is drawn for a program as a whole.
+/// The properties of a program as a whole.
 #[derive(Debug)]
 struct Features {
     throw: bool,
@@ -93,7 +93,7 @@ impl UnwindGenerator {
         (out, throws)
     }
 
-    /// The text of a function and of what it needs before it.
+    /// The text of a function and of the declarations before it.
     fn function(&mut self, index: usize) -> String {
         let kind = self.kinds[self.functions[index].unit];
         let own = |needs| matches!(needs, Premise::Throw | Premise::Forced | Premise::Raw | Premise::Trace);

@@ -1,4 +1,4 @@
-//! Statements of random programs that unwind: what starts an unwinding, what is on the stack below it, and what waits for it.
+//! Statements of random programs that unwind: starts of unwindings, frames on the stack, and handlers.
 //!
 //! In a text `@G` is a function that may be called, `@Q` one that lets no exception out, `@N` a number that occurs once, `@K` a literal, and
 //! `@C` handlers of everything but of forced unwinding. `r` is the result so far, `a` and `b` are the parameters.
@@ -26,7 +26,7 @@ pub(super) enum Premise {
     Reader,
 }
 
-/// What becomes of an exception in a statement.
+/// How a statement treats an exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     /// It comes out of the statement if it comes out of the callee.
@@ -98,7 +98,7 @@ UNUSED static void clean(unsigned *p) { sum = sum * 3u + *p; printf("clean %u\n"
 UNUSED static void old_clean(void *p) { sum = sum * 5u + *(unsigned *)p; puts("old clean"); }
 "#;
 
-/// What the first unit defines for all.
+/// Definitions of the first unit for all units.
 pub(super) const BASE: &str = r#"int fuel;
 unsigned sum = 17;
 __thread int in_thread;

@@ -1,4 +1,5 @@
-//! Sweep phase for lists of ranges and locations (DWARF 5, 2.6.2 and 2.17.3): removed ones go, and kept ones name addresses by slots.
+//! Sweep phase for lists of ranges and locations (DWARF 5, 2.6.2 and 2.17.3). Lists of removed entries are removed. Kept location lists name
+//! addresses by slots of `.debug_addr`.
 
 use gimli::constants as dw;
 use object::elf;
@@ -12,8 +13,8 @@ use crate::emit::debug::view::{DebugSection, decode};
 use crate::emit::input::LE;
 use crate::error::Result;
 
-/// A section of lists without those that only removed entries refer to, and where the others are; `None` if none is removed or written
-/// shorter. `number` is that of the section in [`ListExtent::section`]. Where there are `slots`, lists name addresses by them.
+/// Write a section without the lists that only removed entries refer to. The result has the new places of the others; it is `None` if nothing
+/// changes. `number` is that of the section in [`ListExtent::section`]. If there are `slots`, lists name addresses by them.
 ///
 /// # Errors
 /// A contribution that is malformed.
@@ -119,11 +120,11 @@ fn removed_ranges(reader: ListReader<'_, '_>, extent: &ListExtent, of: ListBase)
     Ok(entries.iter().filter(is_removed).map(|entry| (entry.start, entry.expression.1)).collect())
 }
 
-/// What becomes of a list of ranges or locations.
+/// The new form of a list of ranges or locations.
 #[derive(Debug)]
 enum NewList {
     Removed,
-    /// It has the same entries but for those at these bytes; its views go.
+    /// It keeps its entries except those at these bytes, and loses its views.
     Without(Vec<(u64, u64)>),
     Compact(CompactList),
 }

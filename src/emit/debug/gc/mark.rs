@@ -1,7 +1,7 @@
 //! Mark phase of the collection of debugging information entries: which entries are kept.
 //!
-//! An entry is kept if it is a root, or if a kept entry refers to it; with it its parents, and its children where they make it
-//! complete (members of a structure, variables of a function). LLVM's `DWARFLinker` follows the same rules.
+//! An entry is kept if it is a root, or if a kept entry refers to it. The parents of a kept entry are kept, and so are its children
+//! unless it is complete without them, as a namespace is. LLVM's `DWARFLinker` follows the same rules.
 
 use gimli::constants as dw;
 
@@ -80,7 +80,7 @@ impl Marked {
         }
     }
 
-    /// Keep what a kept entry needs.
+    /// Keep the entries that a kept entry needs.
     fn follow(&mut self, table: &EntryTable, position: u32) -> Result<()> {
         for reference in table.references_of(position) {
             let target = table.position(reference.target);

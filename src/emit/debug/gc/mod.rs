@@ -1,9 +1,10 @@
-//! Garbage collection of DWARF (LLVM's `dwarfutil --garbage-collection`), for one object: debugging information entries of removed
-//! code, and on request all that no kept entry refers to, with their abbreviations, strings and line number programs.
+//! Garbage collection of DWARF for one object, by mark and sweep as in LLVM's `DWARFLinker`. It removes debugging information entries of
+//! removed code. With `--prune-debug=shrink` it removes all entries that no kept entry refers to. Abbreviations, strings, lists and line number
+//! programs of removed entries are removed too.
 //!
-//! It reads an object that was emitted: there, a relocation tells an address of kept code from one of removed code. Entries
-//! are marked ([`mark`]), kept ones are written ([`units`]), and then every relocation into a changed section follows. An object that it
-//! does not understand is an error, upon which the object stays as it was emitted.
+//! Its input is an emitted object: there the address of kept code has a relocation, and that of removed code has none. The pass marks
+//! entries ([`mark`]), writes the kept ones ([`units`]), and then corrects every relocation into a changed section. A form that it does not read is
+//! an error; the caller then uses the object as it was emitted.
 
 mod abbreviations;
 mod attributes;
@@ -145,7 +146,7 @@ impl<'a> CollectedSections<'a> {
     }
 }
 
-/// Whether nothing but a relocation of the object itself may mean a place in its debug sections.
+/// Check that only relocations of the object itself refer to places in its debug sections.
 ///
 /// # Errors
 /// A symbol has its definition in one, by which other objects may refer to it (Free Pascal, gcc's link-time optimisation).
@@ -177,7 +178,7 @@ fn read<'a>(input: &Input<'a>, index: usize) -> Result<DebugSection<'a>> {
     Ok(section)
 }
 
-/// Where places of the changed sections are now.
+/// The new places of bytes of the changed sections.
 struct Moved<'m> {
     sections: &'m CollectedSections<'m>,
     entries: &'m EntryTable,
@@ -307,7 +308,7 @@ fn changes(
         }
         others.push((target, input.table::<Rela>(index)?.to_vec()));
     }
-    // What refers to lines and strings is known now: kept units, other sections, and slots of string offsets.
+    // All references to lines and strings are known now: those of kept units, of other sections, and of slots of string offsets.
     let (mut bytes, mut info) =
         (std::mem::take(&mut units.draft.bytes), std::mem::take(&mut units.draft.relocations));
     let of_lines = || info.iter().chain(others.iter().flat_map(|(_, r)| r));

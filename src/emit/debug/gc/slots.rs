@@ -45,7 +45,7 @@ pub(super) struct AddressSlots {
 }
 
 impl AddressSlots {
-    /// The table of these units; `None` if it is none that all of them share.
+    /// The table of these units; `None` unless all of them share one table.
     pub(super) fn of(section: &DebugSection<'_>, entries: &EntryTable) -> Option<AddressSlots> {
         let is_empty = section.raw.is_empty();
         let bytes = if is_empty { EMPTY_TABLE.to_vec() } else { section.raw.to_vec() };
@@ -64,7 +64,7 @@ impl AddressSlots {
         Some(AddressSlots { bytes, relocations: section.relocations.to_vec(), by_address, is_new })
     }
 
-    /// The last slot at or before this address, from which its distance is short.
+    /// The last slot at or before this address, if the distance is short.
     pub(super) fn near(&self, address: u64) -> Option<AddressSlot> {
         let (&at, &index) = self.by_address.range(..=address).next_back()?;
         Some(AddressSlot { index, address: at }).filter(|slot| slot.reaches(address))

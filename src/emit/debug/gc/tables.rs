@@ -86,7 +86,7 @@ pub(super) struct StringSlots {
 }
 
 impl StringSlots {
-    /// The table of an object; `None` if it is none that all units share, or something else than entries may name its slots.
+    /// The table of an object with the slots that kept entries name; `None` unless all units share one table.
     ///
     /// # Errors
     /// An entry names a slot that is not there.

@@ -1,7 +1,7 @@
 //! Sweep phase for `.debug_info` (DWARF 5, 7.5): the kept entries alone.
 //!
 //! Entries keep their order and bytes, but for the code of the abbreviation, references to other entries, and attributes that are
-//! left out ([`is_left_out`](super::attributes::is_left_out)). A unit of which only its own entry is left, without code, is removed.
+//! left out ([`is_left_out`](super::attributes::is_left_out)). A unit without code is removed if only its own entry is left.
 
 use object::elf;
 use rustc_hash::FxHashMap;
@@ -225,7 +225,7 @@ impl NewUnits {
         Ok(())
     }
 
-    /// Where a byte of an attribute is now. It moved with its entry, which is at `new`, and what is left out before it is gone.
+    /// The new place of a byte of an attribute. It moved with its entry, which is at `new`; attributes before it may be left out.
     fn place(&self, entry: &DebugEntry, new: u64, old: u64) -> u64 {
         let before = entry.left_out.iter().filter(|bytes| bytes.end <= old);
         let skipped: u64 = before.map(|bytes| bytes.end - bytes.start).sum();
