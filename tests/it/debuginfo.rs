@@ -11,7 +11,7 @@ use crate::elf::Facts;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
-pub const MAIN: &str = r#"
+pub(crate) const MAIN: &str = r#"
 #include <stdio.h>
 #include "inline.h"
 int helper(int), table_entry(int);
@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
 }
 int dead_last(void) { return dead_first(1); }
 "#;
-pub const HELPER: &str = r#"
+pub(crate) const HELPER: &str = r#"
 #include "inline.h"
 int dead_before(int x) { return x / 3; }
 struct pair { int a, b; };
@@ -48,7 +48,7 @@ int table_entry(int x) {
 }
 int dead_after(int x) { return dead_before(x) + 1; }
 "#;
-pub const INLINE: &str = "static inline int scaled(int x) {\n    int y = x * 7;\n    return y ^ 3;\n}\n";
+pub(crate) const INLINE: &str = "static inline int scaled(int x) {\n    int y = x * 7;\n    return y ^ 3;\n}\n";
 
 /// Compile with `flags`, with sections for each function and without, link both ways, ask the readers.
 fn compare(name: &str, compiler: &str, flags: &str, linkers: &[Linker]) {
@@ -137,7 +137,7 @@ fn compare(name: &str, compiler: &str, flags: &str, linkers: &[Linker]) {
 }
 
 /// The bytes of all debug sections of a file.
-pub fn debug_bytes(path: &std::path::Path) -> u64 {
+pub(crate) fn debug_bytes(path: &std::path::Path) -> u64 {
     let bytes = std::fs::read(path).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
     let is_debug =
@@ -194,7 +194,7 @@ fn what_stays_for_debug_information_is_counted() {
 }
 
 /// In each function there are blocks whose code is in several ranges.
-pub const BLOCKS: &str = r#"
+pub(crate) const BLOCKS: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 static inline int scaled(int x) { int y = x * 7; if (x > 90) printf("%d", y); return y ^ 3; }
