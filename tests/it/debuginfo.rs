@@ -48,7 +48,8 @@ int table_entry(int x) {
 }
 int dead_after(int x) { return dead_before(x) + 1; }
 "#;
-pub(crate) const INLINE: &str = "static inline int scaled(int x) {\n    int y = x * 7;\n    return y ^ 3;\n}\n";
+pub(crate) const INLINE: &str =
+    "static inline int scaled(int x) {\n    int y = x * 7;\n    return y ^ 3;\n}\n";
 
 /// Compile with `flags`, with sections for each function and without, link both ways, ask the readers.
 fn compare(name: &str, compiler: &str, flags: &str, linkers: &[Linker]) {
