@@ -1,7 +1,7 @@
 #!/bin/sh
 # Build the objects of the benchmark programs, and record how each is linked, so that the link alone can be run again.
 #
-#   build.sh [--bitcode|--debug|--lto|--large|--closed] [lua bzip2 minigzip zstd sqlite3 cpp calls hexyl]      default: all; sources by fetch.sh
+#   build.sh [--bitcode|--debug|--lto|--others|--closed] [lua bzip2 minigzip zstd sqlite3 cpp calls hexyl]      default: all; sources by fetch.sh
 #
 # Each PROGRAM in each MODE (gcc-mono, gcc-fs, clang-mono, clang-fs; fs = -ffunction-sections -fdata-sections; for Rust
 # just "rust") gets a folder work/obj/PROGRAM/MODE with
@@ -10,8 +10,9 @@
 # both to be used from inside that folder.
 # --bitcode: instead of all modes just clang-bitcode, whose objects are LLVM's, for `bench sites`; not for Rust.
 # --debug: instead gcc-debug and clang-debug, as gcc-mono and clang-mono but with -g, for `bench links` and `bench debug`; for Rust rust-debug.
-# --large: instead the program llvm in mode gcc-large, a small program against the static libraries of llvm-19-dev, for `bench links`; it needs
-# that package, libz3-dev, zlib1g-dev, libzstd-dev and libxml2-dev.
+# --others: instead ten programs in mode gcc-others, for `bench links` alone, so that nothing is tuned for them: gawk, redis, git and busybox as their own build systems
+# make them (`fetch.sh gawk redis git busybox`), ninja with -static, fd (Rust), and small programs against the static libraries of llvm-19-dev (with libz3-dev, zlib1g-dev, libzstd-dev
+# and libxml2-dev), libssl-dev, libprotobuf-dev and libpng-dev.
 # --closed: instead lua, zstd, sqlite3, ninja and gperf in mode gcc-closed, for `bench unwind`: they load no code at run time and take no backtraces, and C++ is compiled with -fno-exceptions;
 # `fetch.sh ninja-build gperf` fetches the last two.
 # --lto: instead the modes of `bench lto`, all linked by lld: lto-thin (bitcode with summaries), lto-full, lto-fat (both bitcode and
@@ -23,15 +24,15 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$here/work
 jobs=$(nproc)
 # Of the mode: whether archives hold bitcode, what every other object is compiled with besides, and what the link is.
-bitcode= half= link_flags=
+bitcode= half= link_flags= static=
 kind=native
 case ${1-} in
---bitcode | --debug | --lto | --closed)
+--bitcode | --debug | --lto | --closed | --others)
     kind=${1#--}
     shift
     ;;
---large) set -- llvm ;;
 esac
+[ $# -gt 0 ] || [ $kind != others ] || set -- gawk redis git busybox ninja llvm digest describe png fd
 [ $# -gt 0 ] || [ $kind != closed ] || set -- lua zstd sqlite3 ninja gperf
 [ $# -gt 0 ] || set -- lua bzip2 minigzip zstd sqlite3 cpp calls hexyl
 
@@ -156,7 +157,7 @@ build_ninja() {
         esac
     done
     compile "$cxx" "$flags -std=c++11 -fno-exceptions -fno-rtti -DUSE_PPOLL" "$@"
-    line "$cxx" ./*.o
+    line "$cxx" $static ./*.o
 }
 
 build_gperf() {
@@ -168,14 +169,53 @@ build_gperf() {
 
 build_llvm() {
     # shellcheck disable=SC2046 # the names are words
-    compile "$cxx" "$flags -std=c++17 -fno-rtti -I$(llvm-config-19 --includedir)" "$here/llvm/optimise.cpp"
+    compile "$cxx" "$flags -std=c++17 -fno-rtti -I$(llvm-config-19 --includedir)" "$here/others/optimise.cpp"
     # shellcheck disable=SC2046
     line "$cxx" optimise.o $(llvm-config-19 --link-static --ldflags --libs --system-libs passes irreader)
 }
 
-hexyl_version=0.16.0
-build_hexyl() {
-    # As `cargo install` builds it, but without the crate's own choice of LTO, which would leave one object to link;
+build_digest() {
+    compile "$cc" "$flags" "$here/others/digest.c"
+    line "$cc" digest.o -l:libcrypto.a -ldl -lpthread
+}
+
+build_describe() {
+    compile "$cxx" "$flags -std=c++17" "$here/others/describe.cpp"
+    line "$cxx" describe.o -l:libprotobuf.a -lz -lpthread
+}
+
+build_png() {
+    compile "$cc" "$flags" "$here/mains/png.c"
+    line "$cc" png.o -l:libpng16.a -l:libz.a -lm
+}
+
+# own PACKAGE OUTPUT COMMAND: a project by its own build system, whose driver $CC the recorder stands in for when it links OUTPUT.
+own() {
+    cp -a "$work/src/$1" build
+    (cd build && BENCH_PROGRAM=$2 BENCH_OBJ=$dir CC=$here/record-cc.sh sh -ec "$3") >build.log 2>&1
+    rm -rf build
+    record_ld
+}
+
+build_gawk() {
+    own gawk gawk './configure -q --disable-nls --disable-extensions CC="$CC" && make -s -j2'
+}
+
+build_redis() {
+    own redis redis-server 'make -s -j2 CC="$CC" MALLOC=libc OPTIMIZATION=-O2 -C src redis-server'
+}
+
+build_git() {
+    own git git 'make -s -j2 CC="$CC" NO_OPENSSL=1 NO_CURL=1 NO_EXPAT=1 NO_GETTEXT=1 NO_TCLTK=1 NO_PERL=1 NO_PYTHON=1 git'
+}
+
+build_busybox() {
+    own busybox busybox_unstripped 'make -s defconfig && make -s -j2 CC="$CC"'
+}
+
+# A crate's program as `cargo install` builds it: crate NAME VERSION PROGRAM.
+crate() {
+    # But without the crate's own choice of LTO, which would leave one object to link;
     # the recorder keeps the objects and rlibs of the last link. $flags are rustc's, for the program or for all of it.
     lto=off crates=
     case $mode in
@@ -186,11 +226,19 @@ build_hexyl() {
     esac
     # A folder of its own, since cargo doesn't ask what the linker is before it takes what is there.
     CARGO_PROFILE_RELEASE_LTO=$lto CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-        BENCH_PROGRAM=hexyl BENCH_OBJ=$PWD CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER="$here/record-cc.sh" \
-        CARGO_TARGET_DIR="$work/hexyl-target/$mode" \
+        BENCH_PROGRAM=$3 BENCH_OBJ=$PWD CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER="$here/record-cc.sh" \
+        CARGO_TARGET_DIR="$work/$1-target/$mode" \
         RUSTC_WRAPPER="$here/record-rustc.sh" BENCH_RUSTFLAGS=$flags BENCH_CRATES=$crates \
-        cargo install --quiet --locked --force --no-track --root "$work/hexyl-root" hexyl --version "=$hexyl_version"
+        cargo install --quiet --locked --force --no-track --root "$work/$1-root" "$1" --version "=$2"
     record_ld
+}
+
+build_hexyl() {
+    crate hexyl 0.16.0 hexyl
+}
+
+build_fd() {
+    crate fd-find 10.2.0 fd
 }
 
 # line DRIVER ARGUMENT...: write link.args, and ld.args by running the driver with a recorder as its linker.
@@ -264,10 +312,13 @@ for program in "$@"; do
         bitcode=yes
         mode "$program" clang-bitcode "$CLANG" "$CLANGXX" "-O2 -w -flto"
         ;;
+    others-*)
+        static=-static
+        mode "$program" gcc-others "$GCC" "$GXX" "-O2 -w"
+        ;;
     closed-*) mode "$program" gcc-closed "$GCC" "$GXX" "-O2 -w" ;;
     lto-*) lto "$program" ;;
     *-hexyl) mode hexyl rust cc c++ "" ;;
-    *-llvm) mode llvm gcc-large "$GCC" "$GXX" "-O2 -w" ;;
     *)
         fs="-ffunction-sections -fdata-sections"
         mode "$program" gcc-mono "$GCC" "$GXX" "-O2 -w"

@@ -6,6 +6,7 @@ out=
 previous=
 for arg in "$@"; do
     [ "$previous" = -o ] && out=$arg
+    [ "$arg" != -c ] || exec cc "$@"
     previous=$arg
 done
 case $(basename "$out") in

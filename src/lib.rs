@@ -13,6 +13,7 @@ pub mod modes;
 pub mod inputs;
 pub mod resolve;
 pub mod summarize;
+pub mod estimate;
 pub mod index;
 pub mod propagate;
 pub mod plan;
@@ -190,8 +191,30 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         return Ok(Outcome::Originals(Box::default()));
     }
     let cache = Cache::of_link(config);
-    let summarise = || summarize::of_link(config, &inputs, &resolution, cache.as_ref());
+    let worth = timer.stage(Stage::Estimate, || estimate::threshold(config, &inputs, &resolution));
+    let summarise = || match worth {
+        0 => summarize::of_link(config, &inputs, &resolution, cache.as_ref()),
+        _ => summarize::undivided(config, &inputs, &resolution),
+    };
     let mut modules = ManuallyDrop::new(timer.stage(Stage::Summarise, summarise));
+    while worth > 0 {
+        let estimate = timer.stage(Stage::Estimate, || {
+            let summaries = &summaries_of(&modules);
+            let cached = LinkCache::default();
+            estimate::of_link(
+                LinkInputs { config, inputs: &inputs, resolution: &resolution, summaries, cached },
+                worth,
+            )
+        });
+        if estimate.divide.is_empty() {
+            estimate.keep_whole(&mut modules);
+            break;
+        }
+        timer.stage(Stage::Summarise, || {
+            summarize::divide(config, &inputs, &mut modules, &estimate.divide, cache.as_ref());
+        });
+    }
+    // Of every module that has to be rewritten all is known that its level asks.
     let of_interfaces = inputs.files.iter().filter_map(|file| file.refused.clone());
     let refused = of_interfaces.chain(modules.iter().filter_map(|module| module.refused.clone()));
     let refused: Vec<String> = refused.chain(cache.as_ref().and_then(Cache::refusal)).collect();

@@ -12,11 +12,13 @@ use std::process::Command;
 use crate::Result;
 
 /// Programs in the order of every table.
-const PROGRAMS: [&str; 11] =
-    ["lua", "bzip2", "minigzip", "zstd", "sqlite3", "cpp", "calls", "hexyl", "llvm", "ninja", "gperf"];
+const PROGRAMS: [&str; 19] = [
+    "lua", "bzip2", "minigzip", "zstd", "sqlite3", "cpp", "calls", "hexyl", "ninja", "gperf", "gawk",
+    "redis", "git", "busybox", "llvm", "digest", "describe", "png", "fd",
+];
 const MODES: [&str; 5] = ["gcc-mono", "gcc-fs", "clang-mono", "clang-fs", "rust"];
-/// Modes of which the cost alone is of interest: large, and with debug information.
-const TIMED_MODES: [&str; 3] = ["gcc-large", "gcc-debug", "clang-debug"];
+/// Modes of which the cost alone is of interest: programs that nothing was tuned for, and with debug information.
+const TIMED_MODES: [&str; 3] = ["gcc-others", "gcc-debug", "clang-debug"];
 /// Modes of `bench debug`, with debug information.
 const DEBUG_MODES: [&str; 3] = ["gcc-debug", "clang-debug", "rust-debug"];
 /// The mode of programs that load no code at run time and that have no handlers.

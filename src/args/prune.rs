@@ -127,6 +127,7 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
             let wrong = || error("--prune-gate: more than 100 per cent");
             options.gate = percent.ok_or_else(wrong)?;
         }
+        "worth" => options.worth = Some(number()? as u64),
         "budget" => options.budget = Some(number()? as u64),
         "jobs" => {
             options.jobs = Some(match number()? {

@@ -34,6 +34,7 @@ pub fn is_failure(limit: Limit) -> bool {
             | Limit::LibraryNotRecorded
             | Limit::ScriptWithoutGc
             | Limit::ScriptFilePattern
+            | Limit::NotWorth
     )
 }
 

@@ -297,14 +297,30 @@ impl LinkInputs<'_> {
 
 /// Join the summaries of the loaded modules.
 pub fn build(sources: LinkInputs<'_>) -> Index {
+    let (mut index, position_of) = atoms_of_modules(&sources);
+    linkonce(&sources, &mut index);
+    edges::build(&sources, &position_of, &mut index);
+    index.roots = roots::find(&sources, &position_of, &index);
+    index
+}
+
+/// The atoms and the roots of the loaded modules, without an edge. An atom is a root once for each symbol that makes it one.
+pub(crate) fn without_edges(sources: LinkInputs<'_>) -> Index {
+    let (mut index, position_of) = atoms_of_modules(&sources);
+    index.roots = roots::of_symbols_and_sections(&sources, &position_of, &index);
+    index
+}
+
+/// The atoms of the loaded modules, and the position of each module in load order.
+fn atoms_of_modules(sources: &LinkInputs<'_>) -> (Index, FxHashMap<ModuleId, usize>) {
     let LinkInputs { resolution, summaries, .. } = sources;
     let mut index = Index::default();
     let mut first_atom = 0;
     let mut position_of: FxHashMap<ModuleId, usize> = FxHashMap::default();
-    for (position, (&module, summary)) in resolution.loaded.iter().zip(summaries).enumerate() {
+    for (position, (&module, summary)) in resolution.loaded.iter().zip(*summaries).enumerate() {
         position_of.insert(module, position);
         let kept_whole = summary.limits.iter().any(|l| l.limit.severity() >= Severity::Module)
-            || matches_script_pattern(&sources, module, &mut index.limits);
+            || matches_script_pattern(sources, module, &mut index.limits);
         index.modules.push(IndexedModule { module, first_atom, kept_whole });
         first_atom += summary.atoms.len() as u32;
         let mut gone = resolution.modules[module].as_ref().map_or(&[][..], |m| &m.discarded_groups);
@@ -320,10 +336,7 @@ pub fn build(sources: LinkInputs<'_>) -> Index {
         }
         index.limits.extend(summary.limits.iter().map(|l| (Some(module), l.clone())));
     }
-    linkonce(&sources, &mut index);
-    edges::build(&sources, &position_of, &mut index);
-    index.roots = roots::find(&sources, &position_of, &index);
-    index
+    (index, position_of)
 }
 
 /// Whether a group has an allocated member. Of groups that have none (type units, macro units) the linker keeps one

@@ -106,6 +106,18 @@ pub(super) fn find(
     position_of: &FxHashMap<ModuleId, usize>,
     index: &Index,
 ) -> Vec<Root> {
+    let mut roots = of_symbols_and_sections(sources, position_of, index);
+    roots.sort_unstable();
+    roots.dedup_by_key(|r| (r.atom, r.reason));
+    roots
+}
+
+/// All roots, one for each symbol that is a reason.
+pub(super) fn of_symbols_and_sections(
+    sources: &LinkInputs<'_>,
+    position_of: &FxHashMap<ModuleId, usize>,
+    index: &Index,
+) -> Vec<Root> {
     let mut roots = Vec::new();
     let bitcode = BitcodeNames::new(sources);
     for (position, summary) in sources.summaries.iter().enumerate() {
@@ -124,8 +136,6 @@ pub(super) fn find(
     }
     kept_by_option(sources, index, &mut roots);
     roots.retain(|r| !index.discarded[r.atom.index()]);
-    roots.sort_unstable();
-    roots.dedup_by_key(|r| (r.atom, r.reason));
     roots
 }
 

@@ -58,6 +58,11 @@ pub struct LoadedSummary {
     pub refused: Option<String>,
 }
 
+/// What the level and the options of a link ask of a summary.
+pub fn options(config: &Config) -> SummaryOptions {
+    SummaryOptions { granularity: granularity(config.prune.level), without_debug: config.drops_debug() }
+}
+
 /// Summarise the loaded modules of a link, as its level and options ask.
 pub fn of_link(
     config: &Config,
@@ -65,9 +70,42 @@ pub fn of_link(
     resolution: &Resolution<'_>,
     cache: Option<&Cache>,
 ) -> Vec<LoadedSummary> {
-    let options =
-        SummaryOptions { granularity: granularity(config.prune.level), without_debug: config.drops_debug() };
-    summarise(inputs, &resolution.loaded, options, cache)
+    summarise(inputs, &resolution.loaded, options(config), cache)
+}
+
+/// Summarise the loaded modules of a link without decoding: the native ones by sections, unless their summaries were made ahead.
+pub fn undivided(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> Vec<LoadedSummary> {
+    let options = options(config);
+    let sidecars = Sidecars::new(inputs);
+    let one = |module: &ModuleId| {
+        let mut refused = None;
+        let bytes = inputs.module_bytes(*module);
+        let found = find_ahead(inputs, *module, options, &sidecars, &mut refused);
+        let (summary, origin) = found.unwrap_or_else(|| {
+            let options = SummaryOptions { granularity: Granularity::Sections, ..options };
+            (extract::extract_by(bytes, options, &at_once), Origin::Extracted)
+        });
+        LoadedSummary { module: *module, summary, origin, key: None, refused }
+    };
+    resolution.loaded.par_iter().map(one).collect()
+}
+
+/// Summarise the modules at these positions, ascending, once more, divided as the level of the link asks.
+pub fn divide(
+    config: &Config,
+    inputs: &Inputs,
+    modules: &mut [LoadedSummary],
+    positions: &[usize],
+    cache: Option<&Cache>,
+) {
+    let chosen = modules.par_iter_mut().enumerate().filter(|(at, _)| positions.binary_search(at).is_ok());
+    chosen.for_each(|(_, of)| {
+        let refused = of.refused.take();
+        *of = LoadedSummary {
+            refused,
+            ..read(inputs.module_bytes(of.module), of.module, options(config), cache)
+        };
+    });
 }
 
 /// Summarise the loaded modules: each from its interface or sidecar, from the cache, or by its front end.
@@ -185,10 +223,15 @@ fn summarise_one(
     let bytes = inputs.module_bytes(module);
     let mut refused = None;
     let found = find_ahead(inputs, module, options, sidecars, &mut refused);
-    let of = |summary, origin, key| LoadedSummary { module, summary, origin, key, refused };
-    if let Some((summary, origin)) = found {
-        return of(summary, origin, None);
+    match found {
+        Some((summary, origin)) => LoadedSummary { module, summary, origin, key: None, refused },
+        None => LoadedSummary { refused, ..read(bytes, module, options, cache) },
     }
+}
+
+/// The summary of a module from the cache, where that pays, or by its front end.
+fn read(bytes: &[u8], module: ModuleId, options: SummaryOptions, cache: Option<&Cache>) -> LoadedSummary {
+    let of = |summary, origin, key| LoadedSummary { module, summary, origin, key, refused: None };
     let Some(cache) = cache.filter(|_| cache::pays(bytes)) else {
         return of(extract::extract_by(bytes, options, &at_once), Origin::Extracted, None);
     };

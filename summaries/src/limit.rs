@@ -104,6 +104,8 @@ limits! {
     RelocatableOutput, "relocatable-output", Link, "prune the link that takes this output as an input, or add --gc-sections and a --prune-level";
     /// A file name pattern of a linker script means this file by a path that a pruned copy can't keep.
     ScriptFilePattern, "script-file-pattern", Module, "begin the pattern in the script with *";
+    /// So few bytes would go from the module that it is passed to the linker as it is.
+    NotWorth, "not-worth", Module, "link with --prune-worth=0, or with --prune-level=functions";
     /// Debug information is in a form that can't follow the parts of divided code: `.dwo` files of DWARF 5, 64-bit, malformed.
     DebugInfo, "debug-info", Module, "link with -s, -S or --prune-debug=drop, or compile with -ffunction-sections";
     /// Debug information in a form that the collection of entries does not read: type units, tables of names, 64-bit, malformed.

@@ -2,7 +2,8 @@
 //!
 //! For each, the objects are built once, linked plainly and through the tool by the same driver line, in two
 //! directories so that every name on the line is the same, and the two results are compared: exit status and
-//! messages of the link, the outputs' headers and symbols, what the programs print and how they end.
+//! messages of the link, the outputs' headers and symbols, what the programs print and how they end. Once for each fixture the pass
+//! estimate chooses which modules are decoded: then nothing goes that does not go if all are.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,7 @@ pub(crate) fn run(name: &str) {
             MatrixBuild { case: &case, config, session, tag, inputs: Vec::new(), wild_collects: i % 2 == 1 };
         build.compile();
         for linker in case.linkers_of(i).into_iter().filter(|linker| linker.is_asked()) {
-            build.link_and_compare(linker);
+            build.link_and_compare(linker, i == 0 && linker == Linker::Lld);
         }
     }
 }
@@ -39,6 +40,25 @@ struct MatrixBuild<'a> {
     /// wild collects garbage unless it is told not to: every other configuration it is linked in as by default, and in
     /// the others as by other linkers, so that what goes is by us.
     wild_collects: bool,
+}
+
+/// How the objects of a fixture are linked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LinkKind {
+    Plain,
+    Pruned,
+    /// Pruned, where the estimate chooses which modules are decoded.
+    Estimated,
+}
+
+impl LinkKind {
+    fn name(self) -> &'static str {
+        match self {
+            LinkKind::Plain => "plain",
+            LinkKind::Pruned => "pruned",
+            LinkKind::Estimated => "estimated",
+        }
+    }
 }
 
 struct Linked {
@@ -123,8 +143,9 @@ impl MatrixBuild<'_> {
         text.replace("@/", &format!("{}/", self.case.dir.display()))
     }
 
-    fn link(&mut self, linker: Linker, pruned: bool) -> Linked {
-        let name = format!("{}-{}", if pruned { "pruned" } else { "plain" }, linker.name());
+    fn link(&mut self, linker: Linker, kind: LinkKind) -> Linked {
+        let pruned = kind != LinkKind::Plain;
+        let name = format!("{}-{}", kind.name(), linker.name());
         let dir = self.session.mkdir(&name);
         let shims = self.session.path(&format!("shims-{name}"));
         let behind = linker.path();
@@ -146,16 +167,19 @@ impl MatrixBuild<'_> {
             job = job.arg("-Wl,--prune-report=report.json").env("LTO_PRUNE_LINKER", behind);
             job = job.args(self.case.words("Prune", self.config, Some(linker)));
         }
+        if kind == LinkKind::Estimated {
+            job = job.arg("-Wl,--prune-worth=1");
+        }
         let output = if self.config.mode == Mode::Shared { "libout.so" } else { "out" };
         let job = job.arg("-o").arg(output);
         let outcome = self.session.run(&job);
         Linked { outcome, output: dir.join(output), dir }
     }
 
-    fn link_and_compare(&mut self, linker: Linker) {
+    fn link_and_compare(&mut self, linker: Linker, estimates: bool) {
         let what = format!("{} {}", self.tag, linker.name());
-        let plain = self.link(linker, false);
-        let pruned = self.link(linker, true);
+        let plain = self.link(linker, LinkKind::Plain);
+        let pruned = self.link(linker, LinkKind::Pruned);
         let values = |key| self.case.values(key, self.config, Some(linker));
 
         let expected = compare::messages(&plain.outcome.stderr, linker);
@@ -186,6 +210,24 @@ impl MatrixBuild<'_> {
         }
         if !self.case.no_run {
             self.run_both(&plain, &pruned, linker, &what);
+        }
+        if estimates {
+            let estimated = self.link(linker, LinkKind::Estimated);
+            self.estimated(&pruned, &estimated, linker, &format!("{what} estimated"));
+        }
+    }
+
+    /// What the estimate left undivided only keeps more.
+    fn estimated(&mut self, exact: &Linked, estimated: &Linked, linker: Linker, what: &str) {
+        self.session.check_eq(&estimated.outcome.status, &exact.outcome.status, &format!("{what}: link"));
+        let facts = [exact, estimated].map(|linked| Facts::read(&linked.output));
+        if let [Ok(exact), Ok(estimated)] = &facts {
+            let lost: Vec<&String> = exact.defined.difference(&estimated.defined).collect();
+            self.session.check(lost.is_empty(), &format!("{what}: {lost:?} go"));
+        }
+        if !self.case.no_run {
+            let [one, two] = [exact, estimated].map(|linked| self.run_output(linked, linker));
+            self.session.check_eq(&two, &one, &format!("{what}: the program behaves differently"));
         }
     }
 

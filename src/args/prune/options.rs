@@ -155,6 +155,13 @@ pub const OPTIONS: &[(&str, &[PruneOption])] = &[
                 "the linker behind; else $LTO_PRUNE_LINKER, the linker that the shim is named after, or lld",
             ),
             option(
+                "worth",
+                Other,
+                "BYTES",
+                "leave a module as it is from which fewer bytes would go; 0: decode all modules, and remove every byte (default: 256 in a link with \
+                 64 KiB of code or more; 0 in smaller ones and where a level is named)",
+            ),
+            option(
                 "budget",
                 Other,
                 "BYTES",

@@ -1,0 +1,290 @@
+//! The reference graph of a link before its code is decoded: the vertices are the ranges of sized symbols.
+//!
+//! Each atom has a vertex for itself; it lives if any byte of it does, and whatever is not known to refer from one range refers from it.
+//! A section that may be divided has a vertex for each of its functions or objects besides. A range ends where the next one begins, since
+//! bytes without a name stay with what is before them (`summaries::native::split`). Edges come from relocations; one by section symbol means
+//! the range at its addend, and the one that a PC-relative field means, 4 bytes on.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use summaries::{
+    Atom, AtomKind, Binding, Definition, Granularity, ModuleKind, ModuleSummary, ReferenceKind, SymbolIdx,
+    SymbolKind, Target, atom_flags, native,
+};
+
+use crate::ids::{AtomId, Id, SymbolId};
+use crate::index::{Index, LinkInputs};
+use crate::resolve::Prevailing;
+
+/// No vertex.
+pub(super) const NO_NODE: u32 = u32::MAX;
+
+/// What makes a range live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RangeKind {
+    /// It stands for the atom: any live range of it.
+    Atom,
+    /// Only a reference to it.
+    ByReference,
+    /// Any live range of its section: a static function.
+    WithSection,
+}
+
+/// A range of an atom. Positions are in bytes from the start of its section.
+#[derive(Debug, Clone, Copy)]
+struct SymbolRange {
+    start: u64,
+    size: u64,
+    kind: RangeKind,
+}
+
+/// The ranges of the atoms of one module.
+struct ModuleRanges {
+    /// By atom: its ranges, ascending; empty where it is not divided.
+    of_atoms: Vec<Vec<SymbolRange>>,
+}
+
+#[derive(Debug)]
+pub(super) struct RangeGraph {
+    /// By atom: its first vertex, which is the atom's own; there is one entry more behind the last.
+    first: Vec<u32>,
+    ranges: Vec<SymbolRange>,
+    /// Targets of vertex `v`: `targets[target_start[v]..target_start[v + 1]]`.
+    target_start: Vec<u32>,
+    targets: Vec<u32>,
+    /// By symbol: the range in which its prevailing definition is.
+    of_symbols: Vec<u32>,
+}
+
+impl RangeGraph {
+    pub(super) fn new(link: LinkInputs<'_>, index: &Index) -> Self {
+        let LinkInputs { resolution, summaries, .. } = link;
+        let modules: Vec<ModuleRanges> = summaries.par_iter().map(|s| ModuleRanges::new(s)).collect();
+        let mut graph = RangeGraph {
+            first: Vec::with_capacity(index.atom_count() + 1),
+            ranges: Vec::new(),
+            target_start: vec![0],
+            targets: Vec::new(),
+            of_symbols: vec![NO_NODE; resolution.symbols.len()],
+        };
+        for (module, summary) in modules.iter().zip(summaries) {
+            for (ranges, atom) in module.of_atoms.iter().zip(&summary.atoms) {
+                graph.first.push(graph.ranges.len() as u32);
+                let named: u64 = ranges.iter().map(|range| range.size).sum();
+                let size = atom.size.saturating_sub(named);
+                graph.ranges.push(SymbolRange { start: atom.offset, size, kind: RangeKind::Atom });
+                graph.ranges.extend(ranges);
+            }
+        }
+        graph.first.push(graph.ranges.len() as u32);
+        let of_module = |position: usize| graph.definitions(link, index, position);
+        let definitions: Vec<Vec<(SymbolId, u32)>> =
+            (0..summaries.len()).into_par_iter().map(of_module).collect();
+        for (symbol, node) in definitions.into_iter().flatten() {
+            graph.of_symbols[symbol.index()] = node;
+        }
+        let of_module = |position: usize| graph.edges(link, index, position);
+        let edges: Vec<(Vec<u32>, Vec<u32>)> = (0..summaries.len()).into_par_iter().map(of_module).collect();
+        for (counts, targets) in edges {
+            for count in counts {
+                graph.target_start.push(graph.target_start.last().copied().unwrap_or(0) + count);
+            }
+            graph.targets.extend(targets);
+        }
+        graph
+    }
+
+    pub(super) fn range_count(&self) -> usize {
+        self.ranges.len()
+    }
+
+    pub(super) fn targets(&self, node: u32) -> &[u32] {
+        let (start, end) = (self.target_start[node as usize], self.target_start[node as usize + 1]);
+        &self.targets[start as usize..end as usize]
+    }
+
+    pub(super) fn kind(&self, node: u32) -> RangeKind {
+        self.ranges[node as usize].kind
+    }
+
+    /// In bytes; of an atom's own vertex those that no other range of it has.
+    pub(super) fn size(&self, node: u32) -> u64 {
+        self.ranges[node as usize].size
+    }
+
+    /// The vertices of an atom, its own first.
+    pub(super) fn ranges_of(&self, atom: usize) -> Range<u32> {
+        self.first[atom]..self.first[atom + 1]
+    }
+
+    /// The ranges that live by themselves.
+    pub(super) fn roots<'g>(
+        &'g self,
+        link: LinkInputs<'g>,
+        index: &'g Index,
+    ) -> impl Iterator<Item = u32> + 'g {
+        let of_section = |atom: usize| {
+            let (position, local) = index.locate(AtomId::new(atom));
+            // Who refers to its start and end refers to all of it.
+            link.summaries[position].atoms[local.index()].has(atom_flags::C_IDENTIFIER)
+                && !index.discarded[atom]
+        };
+        let named = (0..index.atom_count()).filter(move |atom| of_section(*atom));
+        let roots = index.roots.iter().flat_map(|root| match root.symbol {
+            Some(symbol) => {
+                let node = self.of_symbols[symbol.index()];
+                node..node + u32::from(node != NO_NODE)
+            }
+            None => self.ranges_of(root.atom.index()),
+        });
+        roots.chain(named.flat_map(|atom| self.ranges_of(atom)))
+    }
+
+    /// The vertex of the range at `place` of an atom's section.
+    fn at(&self, atom: usize, place: u64) -> u32 {
+        let nodes = self.ranges_of(atom);
+        let ranges = &self.ranges[nodes.start as usize + 1..nodes.end as usize];
+        nodes.start + ranges.partition_point(|range| range.start <= place) as u32
+    }
+
+    /// Where the global symbols are whose definition in a module prevails.
+    fn definitions(&self, link: LinkInputs<'_>, index: &Index, position: usize) -> Vec<(SymbolId, u32)> {
+        let this = index.modules[position];
+        let summary = link.summaries[position];
+        let of_symbol = |i: usize| {
+            let symbol = SymbolIdx::new(i);
+            let id = link.resolution.symbol_id(this.module, symbol)?;
+            let prevailing = Prevailing::Module { module: this.module, symbol };
+            let node = self.defined_at(summary, this.first_atom, symbol)?;
+            (link.resolution.symbols[id].prevailing == prevailing).then_some((id, node))
+        };
+        (0..summary.symbols.len()).filter_map(of_symbol).collect()
+    }
+
+    /// The vertex of the range in which a symbol of a module is defined.
+    fn defined_at(&self, summary: &ModuleSummary, first_atom: u32, symbol: SymbolIdx) -> Option<u32> {
+        let symbol = summary.symbols.get(symbol.index())?;
+        match symbol.definition {
+            Definition::Atom(atom) => Some(self.at((first_atom + atom.0) as usize, symbol.value)),
+            Definition::Common(atom) => Some(self.first[(first_atom + atom.0) as usize]),
+            _ => None,
+        }
+    }
+
+    /// The edges of a module: how many each of its vertices has, and their targets.
+    fn edges(&self, link: LinkInputs<'_>, index: &Index, position: usize) -> (Vec<u32>, Vec<u32>) {
+        let this = index.modules[position];
+        let summary = link.summaries[position];
+        let nodes = self.first[this.first_atom as usize]..self.first[index.atoms_of(position).end];
+        let mut edges: Vec<(u32, u32)> = Vec::with_capacity(summary.references.len() + nodes.len());
+        for (id, atom) in index.atoms_of(position).zip(&summary.atoms) {
+            let ranges = self.ranges_of(id);
+            for node in ranges.clone().skip(1) {
+                edges.push((node, ranges.start));
+                if self.kind(node) == RangeKind::WithSection {
+                    edges.push((ranges.start, node));
+                }
+            }
+            let first_of = |atom: u32| self.first[(this.first_atom + atom) as usize];
+            edges.extend(atom.link_order.map(|after| (first_of(after.0), ranges.start)));
+            let group = atom.group.and_then(|group| summary.groups.get(group.index()));
+            let members = group.map_or(&[][..], |group| &group.members);
+            edges.extend(members.iter().map(|member| (ranges.start, first_of(member.0))));
+        }
+        for reference in &summary.references {
+            let id = (this.first_atom + reference.from.0) as usize;
+            if index.discarded[id] || !index.alloc[id] {
+                continue;
+            }
+            let from = match reference.kind {
+                ReferenceKind::Unwind => self.first[id],
+                _ => self.at(id, reference.offset),
+            };
+            let is_local = |symbol| link.resolution.symbol_id(this.module, symbol).is_none();
+            match reference.target {
+                Target::Symbol(symbol) if !is_local(symbol) => {
+                    let id = link.resolution.symbol_id(this.module, symbol);
+                    let target = id.map_or(NO_NODE, |id| self.of_symbols[id.index()]);
+                    edges.extend((target != NO_NODE).then_some((from, target)));
+                }
+                Target::Symbol(symbol) => {
+                    let target = self.defined_at(summary, this.first_atom, symbol);
+                    edges.extend(target.map(|target| (from, target)));
+                }
+                Target::Atom(atom) => {
+                    let id = (this.first_atom + atom.0) as usize;
+                    for place in [reference.addend, reference.addend.wrapping_add(4)] {
+                        edges.push((from, self.at(id, u64::try_from(place).unwrap_or(0))));
+                    }
+                }
+            }
+        }
+        edges.retain(|(from, target)| from != target);
+        edges.sort_unstable();
+        edges.dedup();
+        let mut counts = vec![0; nodes.len()];
+        edges.iter().for_each(|(from, _)| counts[(from - nodes.start) as usize] += 1);
+        (counts, edges.into_iter().map(|(_, target)| target).collect())
+    }
+}
+
+impl ModuleRanges {
+    fn new(summary: &ModuleSummary) -> Self {
+        let mut of_atoms = vec![Vec::new(); summary.atoms.len()];
+        if summary.kind != ModuleKind::Native || summary.granularity != Granularity::Sections {
+            return ModuleRanges { of_atoms };
+        }
+        for symbol in &summary.symbols {
+            let Definition::Atom(atom) = symbol.definition else { continue };
+            let is_named = matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc | SymbolKind::Object);
+            let Some(of) = summary.atoms.get(atom.index()).filter(|of| may_be_divided(summary, of)) else {
+                continue;
+            };
+            if !is_named || symbol.size == 0 {
+                continue;
+            }
+            // Of one place, what a reference alone makes live comes first.
+            let kind = match symbol.binding {
+                Binding::Local if of.kind == AtomKind::Code && !is_cold(summary.name(symbol.name)) => {
+                    RangeKind::WithSection
+                }
+                _ => RangeKind::ByReference,
+            };
+            of_atoms[atom.index()].push(SymbolRange { start: symbol.value, size: symbol.size, kind });
+        }
+        for ranges in &mut of_atoms {
+            ranges.sort_unstable_by_key(|range| (range.start, range.kind != RangeKind::ByReference));
+            ranges.dedup_by_key(|range| range.start);
+            // One of these is the whole section.
+            if ranges.len() == 1 {
+                ranges.clear();
+            }
+            for i in 1..ranges.len() {
+                let next = ranges[i].start;
+                let range = &mut ranges[i - 1];
+                range.size = range.size.min(next - range.start);
+            }
+        }
+        ModuleRanges { of_atoms }
+    }
+}
+
+/// Whether a section may come apart, as far as headers say.
+fn may_be_divided(summary: &ModuleSummary, atom: &Atom) -> bool {
+    let whole = atom_flags::MERGE | atom_flags::GROUPED | atom_flags::LINK_ORDER | atom_flags::RETAIN;
+    let name = summary.name(atom.name);
+    !atom.has(whole)
+        && match atom.kind {
+            AtomKind::Code => native::sections::CODE_OF_COMPILERS.contains(&name),
+            AtomKind::ReadOnlyData | AtomKind::Data | AtomKind::Bss => {
+                native::sections::DATA_OF_COMPILERS.contains(&name)
+            }
+            _ => false,
+        }
+}
+
+/// Whether the function of this name is the part of another that is seldom run: nothing but that one jumps there.
+fn is_cold(name: &[u8]) -> bool {
+    name.windows(5).any(|part| part == b".cold")
+}
