@@ -82,14 +82,20 @@ fn calls(code: &[u8], instructions: &[Instruction], atom: &Atom) -> ComputedCall
         let start = (u64::from(i.offset) - atom.offset) as usize;
         code.get(start..start + usize::from(i.len)).unwrap_or(&[])
     };
-    let returns_elsewhere =
-        |[before, i]: &[Instruction; 2]| is_return(bytes(i)) && sets_return_address(bytes(before));
+    let returns_elsewhere = |(at, i): (usize, &Instruction)| {
+        // The instructions before it that lead to it one by one, the last first.
+        let falls = |i: &&Instruction| matches!(i.flow, Flow::Next | Flow::Conditional);
+        let before = || instructions[..at].iter().rev().take_while(falls).map(bytes);
+        is_far_return(bytes(i))
+            || is_return(bytes(i)) && before().find_map(sets_return_address).is_some_and(|sets| sets)
+    };
     let is_own_address = |i: &Instruction| {
         let forms = matches!(i.field, Field::RipRelative { .. }) || i.flow == Flow::Call;
         forms && target_in(i, atom).is_some_and(|target| target != i.end())
     };
     ComputedCalls {
-        indirect: instructions.iter().any(is_indirect) || instructions.array_windows().any(returns_elsewhere),
+        indirect: instructions.iter().any(is_indirect)
+            || instructions.iter().enumerate().any(returns_elsewhere),
         own_address: instructions.iter().any(is_own_address),
     }
 }
@@ -99,18 +105,35 @@ fn is_return(instruction: &[u8]) -> bool {
     matches!(opcode, Some(0xc2 | 0xc3))
 }
 
-/// Whether an instruction pushes a value, or stores one at the top of the stack.
-fn sets_return_address(instruction: &[u8]) -> bool {
-    let rest = match instruction {
-        [0x40..=0x4f, rest @ ..] => rest,
-        all => all,
-    };
+/// Whether an instruction takes both the instruction pointer and a segment from the stack.
+fn is_far_return(instruction: &[u8]) -> bool {
+    matches!(split_rex(instruction).1, [0xca | 0xcb | 0xcf, ..])
+}
+
+/// Whether an instruction pushes a value or stores one at the top of the stack, if it does, or whether it takes values from the stack.
+fn sets_return_address(instruction: &[u8]) -> Option<bool> {
+    let (rex, rest) = split_rex(instruction);
+    let (extends_register, extends_base) = (rex & 4 != 0, rex & 1 != 0);
     match rest {
-        [0x50..=0x57 | 0x68 | 0x6a, ..] => true,
-        [0xff, modrm, ..] => modrm >> 3 & 7 == 6,
-        // `mov` to (%rsp)
-        [0x89 | 0xc7, modrm, 0x24, ..] => modrm & 0xc7 == 0x04,
-        _ => false,
+        [0x50..=0x57 | 0x68 | 0x6a, ..] => Some(true),
+        [0xff, modrm, ..] if modrm >> 3 & 7 == 6 => Some(true),
+        // `add`, `or`, `sub`, `xor`, `xchg` and `mov` to (%rsp)
+        [0x01 | 0x09 | 0x29 | 0x31 | 0x87 | 0x89 | 0xc7, modrm, 0x24, ..] if modrm & 0xc7 == 0x04 => {
+            Some(true)
+        }
+        // `pop` and `leave`; `add` and `sub` of a number, `lea` and `mov` that write %rsp.
+        [0x58..=0x5f | 0x8f | 0xc9, ..] => Some(false),
+        [0x81 | 0x83 | 0x89, modrm, ..] if modrm & 0xc7 == 0xc4 && !extends_base => Some(false),
+        [0x8b | 0x8d, modrm, ..] if modrm & 0x38 == 0x20 && !extends_register => Some(false),
+        _ => None,
+    }
+}
+
+/// The REX prefix of an instruction, or 0, and the rest.
+fn split_rex(instruction: &[u8]) -> (u8, &[u8]) {
+    match instruction {
+        [rex @ 0x40..=0x4f, rest @ ..] => (*rex, rest),
+        all => (0, all),
     }
 }
 
@@ -146,6 +169,16 @@ mod tests {
         // push %rax; ret, and mov %rax, (%rsp); ret
         assert!(!is_direct(&[0x50, 0xc3], &[0x10]));
         assert!(!is_direct(&[0x48, 0x89, 0x04, 0x24, 0xc3], &[0x10]));
+        // push %rax; lfence; ret, and push %rcx; xchg %rax, (%rsp); ret
+        assert!(!is_direct(&[0x50, 0x0f, 0xae, 0xe8, 0xc3], &[0x10]));
+        assert!(!is_direct(&[0x51, 0x48, 0x87, 0x04, 0x24, 0xc3], &[0x10]));
+        // push %rbx; pop %rbx; ret, and push %rax; sub $8, %rsp; add $16, %rsp; ret
+        assert!(is_direct(&[0x53, 0x5b, 0xc3], &[0x10]));
+        assert!(is_direct(&[0x50, 0x48, 0x83, 0xec, 8, 0x48, 0x83, 0xc4, 16, 0xc3], &[0x10]));
+        // push %rax; mov %rax, %r12; ret
+        assert!(!is_direct(&[0x50, 0x49, 0x89, 0xc4, 0xc3], &[0x10]));
+        // lretq
+        assert!(!is_direct(&[0x48, 0xcb], &[0x10]));
         // A thunk: call over a loop that is never left, then a return to where a register says.
         assert!(!is_direct(&[0xe8, 2, 0, 0, 0, 0xeb, 0xfe, 0x90, 0xc3], &[0x10]));
     }
