@@ -459,6 +459,7 @@ fn findings_of_module(
             let global = resolution.symbol_id(this.module, symbol);
             // With --wrap the name in the object is another one.
             let name = global.map_or(summary.symbol_name(symbol), |id| resolution.symbols[id].name);
+            let name = unwind_models::unversioned(name);
             found.interrupts |= !is_runtime && unwind_models::interrupts(name);
             found.ends_threads |= unwind_models::ends_threads(name);
             let definition = summary.symbols.get(symbol.index()).map(|s| s.definition);
@@ -509,7 +510,7 @@ fn findings_of_module(
     }
     for symbol in &summary.symbols {
         if let Definition::Atom(atom) = symbol.definition
-            && of_cxx.contains(summary.name(symbol.name))
+            && of_cxx.contains(unwind_models::unversioned(summary.name(symbol.name)))
         {
             found.handlers.push((AtomId::new(this.first_atom as usize + atom.index()), Kinds::THROW));
         }

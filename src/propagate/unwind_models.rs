@@ -227,10 +227,14 @@ pub(super) const FORCED_UNWIND: &[u8] = b"_Unwind_ForcedUnwind";
 const UNWINDER_ARCHIVE: &str = "libgcc_eh.a";
 const C_ARCHIVE: &str = "libc.a";
 
+/// A name without its version (`name@VERSION`).
+pub(super) fn unversioned(name: &[u8]) -> &[u8] {
+    name.split(|byte| *byte == b'@').next().unwrap_or(name)
+}
+
 /// What a reference to this symbol means, if anything.
 pub(super) fn role(config: &Config, inputs: &Inputs, symbol: &GlobalSymbol<'_>) -> Option<UnwindRole> {
-    let name = std::str::from_utf8(symbol.name).ok()?;
-    let name = name.split('@').next().unwrap_or(name);
+    let name = std::str::from_utf8(unversioned(symbol.name)).ok()?;
     if let Some(what) = unknown(name) {
         return Some(UnwindRole::Unknown(what));
     }
@@ -259,7 +263,7 @@ pub(super) fn role(config: &Config, inputs: &Inputs, symbol: &GlobalSymbol<'_>) 
 /// The size of the table of virtual functions of a class of a C++ library from which the program may inherit, if it has functions to override.
 /// The symbol is the table, or a constructor or destructor for a base.
 pub(super) fn base_table_size(inputs: &Inputs, symbol: &GlobalSymbol<'_>) -> Option<u64> {
-    let name = std::str::from_utf8(symbol.name).ok()?;
+    let name = std::str::from_utf8(unversioned(symbol.name)).ok()?;
     let of_member = || {
         let member = name.strip_prefix("_ZN")?;
         member.strip_suffix("D2Ev").or_else(|| member.split_once("C2E").map(|(class, _)| class))
@@ -377,7 +381,7 @@ fn name_of_system_file(path: &Path) -> Option<&str> {
 /// Whether a module is of an unwinder, which begins with its own frames.
 pub(super) fn is_unwinder(inputs: &Inputs, module: ModuleId, summary: &ModuleSummary) -> bool {
     let defines = |symbol: &summaries::Symbol| {
-        let name = summary.name(symbol.name);
+        let name = unversioned(summary.name(symbol.name));
         matches!(symbol.definition, Definition::Atom(_))
             && PRIMITIVES.iter().any(|(primitive, _)| primitive.as_bytes() == name)
     };
@@ -459,7 +463,7 @@ pub(super) fn is_thread_end_a_root(link: LinkInputs<'_>, index: &Index) -> bool 
     roots.map(|root| index.locate(root.atom)).any(|(position, local)| {
         let summary = link.summaries[position];
         let mut of_atom = summary.symbols.iter().filter(|s| s.definition == Definition::Atom(local));
-        of_atom.any(|symbol| ends_threads(summary.name(symbol.name)))
+        of_atom.any(|symbol| ends_threads(unversioned(summary.name(symbol.name))))
     })
 }
 

@@ -115,6 +115,20 @@ __attribute__((noinline)) int middle(int *p) { return leaf(p) * 3; }
 int main(int argc, char **argv) { signal(SIGSEGV, handler); return middle((int *)(long)(argc - 1)) + 1; }
 "#;
 
+/// The same, installed by a reference that names a version.
+const VERSIONED: &str = r#"
+#include <execinfo.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+void (*versioned(int, void (*)(int)))(int);
+__asm__(".symver versioned, signal@GLIBC_2.2.5");
+static void handler(int s) { void *b[32]; printf("%d frames, signal %d\n", backtrace(b, 32), s); exit(0); }
+__attribute__((noinline)) int leaf(int *p) { return *(volatile int *)p + 1; }
+__attribute__((noinline)) int middle(int *p) { return leaf(p) * 3; }
+int main(int argc, char **argv) { versioned(SIGSEGV, handler); return middle((int *)(long)(argc - 1)) + 1; }
+"#;
+
 const READER: &str = r#"
 #define _GNU_SOURCE
 #include <link.h>
@@ -336,6 +350,7 @@ fn threads_that_end_do_as_before_behind_every_linker() {
 fn what_is_not_known_keeps_every_entry() {
     let cases: &[(&str, &str, &str, &str)] = &[
         ("signal", SIGNAL, "", "main -> handler calls backtrace"),
+        ("versioned", VERSIONED, "", "main -> handler calls backtrace"),
         ("reader", READER, "", "main refers to dl_iterate_phdr, which finds the unwind tables"),
         ("loader", LOADER, "", "main refers to dlopen, which brings in code"),
         ("library", USES_LIBRARY, "-L. -lunknown -Wl,-rpath,$ORIGIN", "libunknown.so imports backtrace"),
