@@ -55,6 +55,11 @@ struct CollectedSections<'a> {
 /// # Errors
 /// Debug information that is malformed or of a form that is not modelled. The object is then to be used as it is.
 pub(in crate::emit) fn collect(object: &[u8], collection: DebugCollection) -> Result<Option<Vec<u8>>> {
+    collect_with(object, collection, true)
+}
+
+/// The same; `makes_table` is whether a unit without a table of addresses may get one.
+fn collect_with(object: &[u8], collection: DebugCollection, makes_table: bool) -> Result<Option<Vec<u8>>> {
     let input = Input::parse(object)?;
     let Some(sections) = CollectedSections::read(&input)? else { return Ok(None) };
     has_no_symbols(&input)?;
@@ -74,11 +79,15 @@ pub(in crate::emit) fn collect(object: &[u8], collection: DebugCollection) -> Re
         return Ok(None);
     }
     let slots = sections.addresses.as_ref().and_then(|section| AddressSlots::of(section, &entries));
+    let slots = slots.filter(|slots| makes_table || !slots.is_new);
     let table = sections.addresses.as_ref().filter(|_| slots.as_ref().is_some_and(|slots| slots.is_new));
     let table =
         table.map(|table| SectionSymbols::read(&input)?.of_section(&input, table.index)).transpose()?;
     let units = units::write(info, abbreviations, &entries, &marked, table, collection)?;
-    let overlay = changes(&input, sections, &entries, units, slots)?.perform(&input)?;
+    let Some(surgery) = changes(&input, sections, &entries, units, slots)? else {
+        return collect_with(object, collection, false);
+    };
+    let overlay = surgery.perform(&input)?;
     let input = Input::overlaid(object, &overlay, &[])?;
     let mut writer = ObjectWriter::new(input.header, object.len(), input.sections.len());
     for (index, header) in input.sections.iter().enumerate() {
@@ -153,7 +162,10 @@ impl<'a> CollectedSections<'a> {
 fn has_no_symbols(input: &Input<'_>) -> Result<()> {
     for (index, symbol) in input.symbols.iter().enumerate() {
         let SymbolPlace::Section(section) = input.place(index)? else { continue };
+        // rustc names its `.debug_gdb_scripts`, which is loaded.
+        let is_loaded = input.section(section as usize)?.sh_flags.get(LE).0 & elf::SHF_ALLOC.0 != 0;
         if symbol.st_type() != elf::STT_SECTION
+            && !is_loaded
             && input.section_name(section as usize).starts_with(b".debug_")
         {
             return Err(input.about(section as usize, "a symbol names a place in it"));
@@ -240,14 +252,14 @@ impl Moved<'_> {
     }
 }
 
-/// All sections that change, with their relocations.
+/// All sections that change, with their relocations; `None` if a new table of addresses has no address.
 fn changes(
     input: &Input<'_>,
     mut sections: CollectedSections<'_>,
     entries: &EntryTable,
     mut units: NewUnits,
     mut slots: Option<AddressSlots>,
-) -> Result<Surgery> {
+) -> Result<Option<Surgery>> {
     let mut surgery = Surgery::default();
     let mut lists = [0, 1].map(|i| sections.locations[i].as_ref().map(|s| s.raw.to_vec()));
     units.set_references(entries, &mut lists)?;
@@ -279,6 +291,9 @@ fn changes(
             moved_lists.push((draft.index, map, Cell::new(0)));
             changed.push((draft.index, draft.bytes, draft.relocations));
         }
+    }
+    if slots.as_ref().is_some_and(|slots| slots.is_new && slots.count() == 0) {
+        return Ok(None);
     }
     if let (Some(section), Some(slots)) = (&sections.addresses, slots) {
         changed.push((section.index, slots.bytes, slots.relocations));
@@ -354,5 +369,5 @@ fn changes(
             relocations: None,
         });
     }
-    Ok(surgery)
+    Ok(Some(surgery))
 }
