@@ -1,5 +1,7 @@
 //! Entries of debug information that describe what is removed go, those of what is kept stay, and what is not understood is said.
 
+use object::{Object, ObjectSection};
+
 use crate::debuginfo::{BLOCKS, HELPER, INLINE, MAIN, debug_bytes};
 use crate::elf::Facts;
 use crate::run::{Job, Session};
@@ -249,4 +251,32 @@ fn what_can_not_be_collected_is_said() {
         let facts = Facts::read(&session.path("out")).unwrap();
         session.check(!facts.defined.contains("dead"), "the function goes all the same");
     }
+}
+
+#[test]
+fn the_abbreviations_of_one_unit_are_replaced() {
+    // An object with a table of names (`.debug_names`) keeps all its entries.
+    let mut session = Session::new("debuginfo/replaced");
+    let dir = session.dir().to_owned();
+    session.write("a.cc", NAMED);
+    let flags = "-O1 -gdwarf-5 -gpubnames -fno-function-sections -c a.cc";
+    session.must(&Job::new(&dir, "clang++-19").words(flags));
+    tools::shim_dir(&session.path("plain"), &Linker::Lld.path());
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    let sizes = ["plain", "shims"].map(|shims| {
+        let job = Job::new(&dir, "clang++-19").arg("-B").arg(shims).words("a.o -o out");
+        session
+            .must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()).env("LTO_PRUNE_FLAGS", "--prune-strict"));
+        let bytes = std::fs::read(session.path("out")).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        (
+            file.section_by_name(".debug_abbrev").unwrap().size(),
+            file.section_by_name(".debug_names").is_some(),
+            Facts::read(&session.path("out")).unwrap().defined.contains("dead"),
+        )
+    });
+    let [(plain, names, dead), (ours, kept, removed)] = sizes;
+    session.check(names && kept && dead && !removed, &format!("{sizes:?}"));
+    session.check(ours <= plain + 8, &format!("{sizes:?}"));
+    session.must(&Job::new(&dir, "llvm-dwarfdump-19").words("--verify out"));
 }

@@ -330,11 +330,15 @@ fn write(
     let sections_of: Vec<usize> = drafts.iter().map(|draft| draft.index).collect();
     let maps = SectionOffsetMaps::new(input, &sections_of, &offsets)?;
     let mut abbreviations = sections.abbreviations.as_ref().map(|a| a.raw.to_vec()).unwrap_or_default();
+    if has_one_unit(input, &sections) && !needs.spans.is_empty() {
+        // Nothing else refers to the table that its new one replaces.
+        abbreviations.clear();
+    }
     for mut units in sections.units {
         let relocations = maps.apply(input, std::mem::take(&mut units.relocations).into_owned())?;
         surgery.changes.push(change_units(units, relocations, &needs, &places, &mut abbreviations)?);
     }
-    if let Some(old) = sections.abbreviations.as_ref().filter(|old| old.raw.len() < abbreviations.len()) {
+    if let Some(old) = sections.abbreviations.as_ref().filter(|old| *old.raw != abbreviations[..]) {
         surgery.changes.push(Change {
             section: old.index,
             bytes: Some(abbreviations),
@@ -352,6 +356,14 @@ fn write(
     needs.meant.sort_unstable();
     needs.meant.dedup();
     finish(surgery, input, layout.parts, needs.meant)
+}
+
+/// Whether all that an object describes is in one unit.
+fn has_one_unit(input: &Input<'_>, sections: &Sections<'_>) -> bool {
+    let [units] = &sections.units[..] else { return false };
+    let has_types = (1..input.sections.len()).any(|i| input.section_name(i).starts_with(b".debug_types"));
+    let mut headers = gimli::DebugInfo::new(&units.linked, gimli::LittleEndian).units();
+    !has_types && matches!((headers.next(), headers.next()), (Ok(Some(_)), Ok(None)))
 }
 
 /// The units of a section, with ranges in place of spans. `relocations` are those of the section, `places` the symbols
