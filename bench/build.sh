@@ -198,7 +198,7 @@ own() {
 }
 
 build_gawk() {
-    own gawk gawk './configure -q --disable-nls --disable-extensions CC="$CC" && make -s -j2'
+    own gawk gawk './configure -q --disable-nls --disable-extensions CC="$CC" && make -s -C support && make -s -j2 gawk'
 }
 
 build_redis() {

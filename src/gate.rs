@@ -12,7 +12,7 @@ mod limits;
 mod output;
 mod plain_link;
 
-pub use applicable_plan::{ApplicablePlan, applicable_plan};
+pub use applicable_plan::{ApplicablePlan, refused};
 pub use bitcode::asked_libraries;
 pub use limits::{PlacedLimit, forbids, is_failure, sentence, warning};
 pub use output::PlainOutput;

@@ -47,9 +47,11 @@ use summaries::ModuleSummary;
 
 use crate::config::Config;
 use crate::error::{Result, Stage};
+use crate::gate::{ApplicablePlan, Verdict};
 use crate::ids::{AtomId, Id};
 use crate::index::{Index, LinkInputs};
 use crate::modes::Mode;
+use crate::propagate::values::ValueFlow;
 use crate::propagate::{Liveness, Propagator};
 use crate::pruned_link::PruneOutcome;
 use crate::report::{LinkAnswer, LinkerEnd};
@@ -180,6 +182,10 @@ fn run_caught(config: &Config) -> std::result::Result<Outcome, String> {
     }
 }
 
+/// The passes of a link, in order.
+///
+/// # Errors
+/// An input can't be read, or an object can't be emitted: the originals are linked.
 pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     // The process ends with the link, and the kernel frees tables faster than they free themselves.
     let inputs = ManuallyDrop::new(timer.stage(Stage::Load, || inputs::load(config))?);
@@ -191,67 +197,84 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         return Ok(Outcome::Originals(Box::default()));
     }
     let cache = Cache::of_link(config);
+    let cache = cache.as_ref();
     let worth = timer.stage(Stage::Estimate, || estimate::threshold(config, &inputs, &resolution));
-    let summarise = || match worth {
-        0 => summarize::of_link(config, &inputs, &resolution, cache.as_ref()),
-        _ => summarize::undivided(config, &inputs, &resolution),
-    };
+    let summarise = || summarize::of_link(config, &inputs, &resolution, cache, worth > 0);
     let mut modules = ManuallyDrop::new(timer.stage(Stage::Summarise, summarise));
-    while worth > 0 {
-        let estimate = timer.stage(Stage::Estimate, || {
-            let summaries = &summaries_of(&modules);
-            let cached = LinkCache::default();
-            estimate::of_link(
-                LinkInputs { config, inputs: &inputs, resolution: &resolution, summaries, cached },
-                worth,
-            )
-        });
+    loop {
+        if worth == 0 {
+            break;
+        }
+        let estimate =
+            || estimate::of_link(link_inputs(config, &inputs, &resolution, &summaries_of(&modules)), worth);
+        let estimate = timer.stage(Stage::Estimate, estimate);
         if estimate.divide.is_empty() {
             estimate.keep_whole(&mut modules);
             break;
         }
         timer.stage(Stage::Summarise, || {
-            summarize::divide(config, &inputs, &mut modules, &estimate.divide, cache.as_ref());
+            summarize::divide(config, &inputs, &mut modules, &estimate.divide, cache)
         });
     }
-    // Of every module that has to be rewritten all is known that its level asks.
-    let of_interfaces = inputs.files.iter().filter_map(|file| file.refused.clone());
-    let refused = of_interfaces.chain(modules.iter().filter_map(|module| module.refused.clone()));
-    let refused: Vec<String> = refused.chain(cache.as_ref().and_then(Cache::refusal)).collect();
-    made_ahead::report_refusals(config, Stage::Summarise, &refused)?;
-    let (index, live, followed) =
-        index_modules(config, &inputs, &resolution, &mut modules, cache.as_ref(), timer);
-    let mut index = ManuallyDrop::new(index);
-    // Edges are frozen; roots may be added by `applicable_plan` and `--prune-limit`.
+    // Every module from which enough can be removed is divided, or a limit says why it is not.
+    timer.work(summarize::divided_code(&modules));
+    summarize::report_refusals(config, &inputs, &modules, cache)?;
+    let (index, live, followed) = index_modules(config, &inputs, &resolution, &mut modules, cache, timer);
+    // There is one graph. A module that is kept for a later reason only adds roots.
     let summaries = summaries_of(&modules);
     let keys: Vec<_> = modules.iter().map(|module| module.key).collect();
-    let cached = LinkCache { cache: cache.as_ref(), keys: &keys };
-    let link = LinkInputs { config, inputs: &inputs, resolution: &resolution, summaries: &summaries, cached };
+    let cached = LinkCache { cache, keys: &keys };
+    let link = LinkInputs { cached, ..link_inputs(config, &inputs, &resolution, &summaries) };
     let propagator = Propagator::new(link, followed)?;
-    let mut flow = timer.stage(Stage::Propagate, || propagator.run(&index, live));
-    let prune_candidates = plan::limit::apply(link, &mut index, &mut flow, &propagator);
-    let applicable = gate::applicable_plan(link, &mut index, &mut flow, &propagator, timer);
-    // Each atom is kept, dropped or a stub.
+    let flow = timer.stage(Stage::Propagate, || propagator.run(&index, live));
+    let (mut index, mut flow, prune_candidates) = plan::limit::apply(link, index, flow, &propagator);
+    let mut kept = Vec::new();
+    let applicable = loop {
+        let plan = timer.stage(Stage::Plan, || plan::of_link(link, &index, &flow.liveness));
+        let prepared = timer.stage(Stage::Emit, || emit::tree::prepare(link, &plan));
+        let refused = gate::refused(link, &index, &flow.liveness, &plan, &prepared);
+        if refused.is_empty() {
+            break ApplicablePlan::new(plan, prepared, kept);
+        }
+        index = index.keeping(refused.iter().map(|(position, _)| *position));
+        kept.extend(refused.into_iter().map(|(_, limit)| limit));
+        (index, flow) = timer.stage(Stage::Propagate, || propagator.run_again(index));
+    };
+    // Each atom is kept, dropped or a stub, and emission can do it.
+    let index = ManuallyDrop::new(index);
     if let Some(why) = &index.removed_unwind.refused {
         let why = format!("--prune-unwind=drop: {why}; link with --prune-unwind=unused");
         return Ok(Outcome::Refused(why));
     }
-    let mut verdict = timer.stage(Stage::Gate, || gate::gate(link, &index, &flow, &applicable));
+    let verdict = timer.stage(Stage::Gate, || gate::gate(link, &index, &flow, &applicable));
     if let Some(dir) = &config.prune.plan_dir {
         actions::write_plans(link, &applicable.plan, &verdict, dir)?;
         return Ok(Outcome::Planned);
     }
+    report::log::write(link, &index, &flow.liveness, prune_candidates.as_ref(), verdict.allows());
+    Ok(link_and_answer(link, &index, &flow, &applicable, verdict, timer))
+}
+
+/// The passes emit, link, verify and report, if the verdict allows to prune, and in any case the answer to what the user asked.
+fn link_and_answer(
+    link: LinkInputs<'_>,
+    index: &Index,
+    flow: &ValueFlow,
+    applicable: &ApplicablePlan,
+    mut verdict: Verdict,
+    timer: &mut Timer,
+) -> Outcome {
+    let config = link.config;
     let failure = verdict.failure(link);
     if !config.prune.off {
         propagate::nounwind::tell(config, &index.removed_unwind);
     }
-    report::log::write(link, &index, &flow.liveness, prune_candidates.as_ref(), verdict.allows());
     let is_stopped = config.prune.strict && failure.is_some();
     let pruned = match is_stopped {
         true => pruned_link::originals(link),
-        false => pruned_link::prune(link, &index, &flow.liveness, &applicable, &verdict, timer),
+        false => pruned_link::prune(link, index, &flow.liveness, applicable, &verdict, timer),
     };
-    // The passes before it are what the answer is made of.
+    // The answer is made of the passes before an error.
     let (pruned, error) =
         pruned.map_or_else(|error| (PruneOutcome::default(), Some(error)), |pruned| (pruned, None));
     verdict.limits.extend(pruned.limits.iter().cloned());
@@ -265,15 +288,15 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         (false, None) => warning.clone().filter(|_| warning != failure),
     };
     let mut answer = timer.stage(Stage::Report, || {
-        report::of_link(link, &index, &flow, &applicable.plan, &verdict.limits, &pruned, not_pruned)
+        report::of_link(link, index, flow, &applicable.plan, &verdict.limits, &pruned, not_pruned)
     });
     if pruned.linked {
         timer.stage(Stage::Report, || answer.give(config, LinkerEnd::Succeeded));
         warning.iter().for_each(|warning| messages::warning(config, warning));
-        return Ok(Outcome::Linked);
+        return Outcome::Linked;
     }
     let needs_originals = refusal.is_some();
-    Ok(Outcome::Originals(Box::new(LinkAnswer { warning, needs_originals, ..answer })))
+    Outcome::Originals(Box::new(LinkAnswer { warning, needs_originals, ..answer }))
 }
 
 /// The index of the modules, the liveness by its references, and where values are followed the atoms whose functions were summarised: then
@@ -286,20 +309,13 @@ fn index_modules(
     cache: Option<&Cache>,
     timer: &mut Timer,
 ) -> (Index, Liveness, Option<Liveness>) {
-    fn link<'s>(
-        config: &'s Config,
-        inputs: &'s inputs::Inputs,
-        resolution: &'s resolve::Resolution<'s>,
-        summaries: &'s [&'s ModuleSummary],
-    ) -> LinkInputs<'s> {
-        LinkInputs { config, inputs, resolution, summaries, cached: LinkCache::default() }
-    }
-    let build = |summaries: &[&ModuleSummary]| index::build(link(config, inputs, resolution, summaries));
-    let remove_unwind = |index: &mut Index, summaries: &[&ModuleSummary]| {
-        propagate::remove_unwind(link(config, inputs, resolution, summaries), index)
+    let build =
+        |summaries: &[&ModuleSummary]| index::build(link_inputs(config, inputs, resolution, summaries));
+    let remove_unwind = |index: Index, summaries: &[&ModuleSummary]| {
+        propagate::remove_unwind(link_inputs(config, inputs, resolution, summaries), index)
     };
-    let mut index = timer.stage(Stage::Index, || build(&summaries_of(modules)));
-    let live = timer.stage(Stage::Propagate, || remove_unwind(&mut index, &summaries_of(modules)));
+    let index = timer.stage(Stage::Index, || build(&summaries_of(modules)));
+    let (index, live) = timer.stage(Stage::Propagate, || remove_unwind(index, &summaries_of(modules)));
     let is_followed = || propagate::is_followed(config, &summaries_of(modules), &index, &live);
     if !timer.stage(Stage::Propagate, is_followed) {
         return (index, live, None);
@@ -310,9 +326,19 @@ fn index_modules(
     let of_module =
         |position| index.atoms_of(position).map(|atom| followed.is_live(AtomId::new(atom))).collect();
     let fits = timer.stage(Stage::Summarise, || summarize::follow(inputs, modules, cache, &of_module));
-    let mut index = timer.stage(Stage::Index, || build(&summaries_of(modules)));
-    let live = timer.stage(Stage::Propagate, || remove_unwind(&mut index, &summaries_of(modules)));
+    let index = timer.stage(Stage::Index, || build(&summaries_of(modules)));
+    let (index, live) = timer.stage(Stage::Propagate, || remove_unwind(index, &summaries_of(modules)));
     (index, live, Some(followed).filter(|_| fits))
+}
+
+/// What the passes know of a link before its summaries are in the cache.
+fn link_inputs<'s>(
+    config: &'s Config,
+    inputs: &'s inputs::Inputs,
+    resolution: &'s resolve::Resolution<'s>,
+    summaries: &'s [&'s ModuleSummary],
+) -> LinkInputs<'s> {
+    LinkInputs { config, inputs, resolution, summaries, cached: LinkCache::default() }
 }
 
 fn summaries_of(modules: &[LoadedSummary]) -> Vec<&ModuleSummary> {

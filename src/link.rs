@@ -35,16 +35,19 @@ use workspace::Workspace;
 /// shared one with the environment.
 const LONGEST_LINE: usize = 128 << 10;
 
-/// Become the linker, with the line as it was given. Returns only if that is impossible.
+/// Become the linker, with the line as it was given, unless one waits that can take it. Returns only where we can't become it.
 pub fn exec_plain(config: &Config) -> ExitCode {
-    waiting::end();
-    let wait = || match run_plain(config) {
+    let end = |status: Result<ExitStatus>| match status {
         Ok(status) => child::exit_as(status),
         Err(error) => {
             messages::error(config, error);
             ExitCode::FAILURE
         }
     };
+    if let Some(status) = plain_by_waiting(config) {
+        return end(status);
+    }
+    let wait = || end(run_plain(config));
     let error = Command::new(&config.linker.path).args(&config.linker_args).exec();
     if error.kind() == std::io::ErrorKind::ArgumentListTooLong {
         // It came in response files, and those were read; a file of ours must outlive the linker.
@@ -60,10 +63,20 @@ pub fn exec_plain(config: &Config) -> ExitCode {
 /// # Errors
 /// It can't be run or waited for.
 pub fn run_plain(config: &Config) -> Result<ExitStatus> {
+    if let Some(status) = plain_by_waiting(config) {
+        return status;
+    }
     // Without a thread for it no signal is passed on; those of a terminal reach the linker without us.
     let _ = child::pass_signals_on();
-    waiting::end();
     child::PlainLinker::start(config).and_then(child::PlainLinker::wait)
+}
+
+/// Link the originals by the linker that waits. If none can take the line, none waits any more.
+fn plain_by_waiting(config: &Config) -> Option<Result<ExitStatus>> {
+    let failed = |e| Error::io(Stage::Link, &config.linker.path, "wait for the linker", e);
+    let status = waiting::link_originals(&config.linker_args);
+    waiting::end();
+    Some(status?.map_err(failed))
 }
 
 /// Remove the output of a link that fails after the linker succeeded.

@@ -14,6 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Timer {
     start: Instant,
     stages: Vec<(Stage, Duration)>,
+    /// Lines about the amount of work of the passes.
+    work: Vec<String>,
     terminal: bool,
     shown: bool,
 }
@@ -21,7 +23,7 @@ pub struct Timer {
 impl Timer {
     pub fn start() -> Self {
         let terminal = std::io::stderr().is_terminal();
-        Timer { start: Instant::now(), stages: Vec::new(), terminal, shown: false }
+        Timer { start: Instant::now(), stages: Vec::new(), work: Vec::new(), terminal, shown: false }
     }
 
     /// Run a pass under its name.
@@ -41,18 +43,24 @@ impl Timer {
         result
     }
 
+    /// Add a line about the amount of work of a pass, which follows the table.
+    pub fn work(&mut self, text: String) {
+        self.work.push(text);
+    }
+
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
             let _ = write!(std::io::stderr(), "\r{:<22}\r", "");
         }
     }
 
-    /// One line a pass, in milliseconds, and the total.
+    /// One line a pass, in milliseconds, and the total; then the lines about their work.
     pub fn table(&self) -> String {
         let mut out = String::new();
         for (stage, time) in &self.stages {
             out += &format!("{:>10.3} ms  {}\n", time.as_secs_f64() * 1e3, stage.name());
         }
-        out + &format!("{:>10.3} ms  total\n", self.start.elapsed().as_secs_f64() * 1e3)
+        out += &format!("{:>10.3} ms  total\n", self.start.elapsed().as_secs_f64() * 1e3);
+        self.work.iter().fold(out, |out, text| out + text + "\n")
     }
 }

@@ -232,6 +232,26 @@ pub(crate) fn recorded(path: &Path) -> Result<Vec<String>> {
     Ok(without_output(lines(path)?))
 }
 
+/// The newest lld that is installed: that of the system, or that of rustc.
+///
+/// # Errors
+/// None is installed.
+pub(crate) fn newest_lld() -> Result<PathBuf> {
+    let found = [find_linker("lld"), rust_linker()].into_iter().filter_map(|path| {
+        let path = path.ok()?;
+        Some((lld_version(&path)?, path))
+    });
+    Ok(found.max().ok_or("no lld is installed")?.1)
+}
+
+/// The version of an lld, as numbers.
+pub(crate) fn lld_version(path: &Path) -> Option<Vec<u32>> {
+    let output = Command::new(path).arg("--version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let version = text.split_once("LLD ")?.1.split_whitespace().next()?;
+    Some(version.split('.').map_while(|number| number.parse().ok()).collect())
+}
+
 /// The lld that reads the bitcode of this rustc: that of its sysroot.
 pub(crate) fn rust_linker() -> Result<PathBuf> {
     let output = Command::new("rustc").args(["--print", "target-libdir"]).output()?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::corpus::{Corpus, Link, find_linker};
+use crate::corpus::{Corpus, Link, find_linker, lld_version, newest_lld};
 use crate::process::{Finished, run_ok};
 use crate::symbols::text_size;
 use crate::table::{Table, count, publish_good};
@@ -57,8 +57,22 @@ impl RelinkedProgram {
     }
 }
 
-/// Measure one link; the cells of its row.
-fn measure(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, ours: &Path) -> Result<Vec<String>> {
+/// The cost of a link to that of lld alone.
+#[derive(Debug, Clone, Copy)]
+struct Ratios {
+    cold: f64,
+    warm: f64,
+    changed: f64,
+}
+
+/// Measure one link; the cells of its row, and the ratios in them.
+fn measure(
+    corpus: &Corpus,
+    options: &Options,
+    link: &Link,
+    lld: &Path,
+    ours: &Path,
+) -> Result<(Vec<String>, Ratios)> {
     let scratch = corpus.scratch(&format!("links/{}-{}", link.program, link.mode))?;
     let changed = RelinkedProgram::of(link, &scratch)?;
     let pruned = |link: &Link, output: &str, caches: &str| -> Command {
@@ -92,8 +106,16 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, ours: &P
     }
     let mut gc = corpus.linker_command(link, lld, &scratch.join("gc"));
     run_ok(gc.arg("--gc-sections"), &scratch)?;
+    let told = scratch.join("told");
+    let file = std::fs::File::create(&told)?;
+    let mut once = pruned(link, "once", "");
+    if !once.args(["--prune-no-cache", "--prune-time"]).stderr(file).status()?.success() {
+        return Err(format!("{}: fails with --prune-time", link.name()).into());
+    }
+    let divided = divided(&std::fs::read_to_string(told)?).unwrap_or_default();
     let text = |output: &str| text_size(&scratch.join(output));
     let (text_plain, text_gc, text_ours) = (text("plain")?, text("gc")?, text("cold")?);
+    let missed = text_ours.saturating_sub(text("functions")?);
     if text_ours * 100 > text_gc * 101 {
         let kept = format!("{} keeps {text_ours} bytes of .text, lld --gc-sections {text_gc}", link.name());
         return Err(kept.into());
@@ -102,24 +124,64 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, ours: &P
     let [plain, functions, cold, warm, one] = runs.each_ref().map(|r| cost(r));
     let ms = |c: &Cost| format!("{:.1}", c.wall.as_secs_f64() * 1e3);
     let mb = |c: &Cost| format!("{:.1}", c.peak_kib as f64 / 1024.0);
-    let ratio = |c: &Cost| format!("{:.2}", c.wall.as_secs_f64() / plain.wall.as_secs_f64());
-    Ok(vec![
+    let to_plain = |c: &Cost| c.wall.as_secs_f64() / plain.wall.as_secs_f64();
+    let ratios = Ratios { cold: to_plain(&cold), warm: to_plain(&warm), changed: to_plain(&one) };
+    let two = |ratio: f64| format!("{ratio:.2}");
+    let cells = vec![
         link.name(),
         ms(&plain),
         ms(&cold),
-        ratio(&cold),
-        format!("{:.2}", cold.wall.as_secs_f64() / functions.wall.as_secs_f64()),
+        two(ratios.cold),
+        two(cold.wall.as_secs_f64() / functions.wall.as_secs_f64()),
         ms(&warm),
-        ratio(&warm),
+        two(ratios.warm),
         ms(&one),
-        ratio(&one),
+        two(ratios.changed),
+        divided,
         mb(&plain),
         mb(&cold),
         mb(&warm),
         count(text_plain),
         count(text_gc),
         count(text_ours),
-    ])
+        count(missed),
+    ];
+    Ok((cells, ratios))
+}
+
+/// Of the line of `--prune-time` about divided code: how many hundredths of it were.
+fn divided(text: &str) -> Option<String> {
+    let (divided, rest) = text.split_once("divided: ")?.1.split_once(" of ")?;
+    let (divided, all): (f64, f64) = (divided.parse().ok()?, rest.split_once(' ')?.0.parse().ok()?);
+    Some(format!("{:.0}%", 100.0 * divided / all))
+}
+
+/// A row for each kind of link: the geometric mean of the ratios of its links, and the worst.
+fn summary(all: &[(String, Ratios)]) -> String {
+    let mut table =
+        Table::new(&["links", "how many", "cold", "worst", "warm", "worst", "one changed", "worst"]);
+    type Kind = (&'static str, fn(&str) -> bool);
+    let kinds: [Kind; 4] = [
+        ("all without -g", |mode| !mode.ends_with("-debug")),
+        ("of these those that nothing was tuned for", |mode| mode.ends_with("-others")),
+        ("of these the rest", |mode| !mode.ends_with("-debug") && !mode.ends_with("-others")),
+        ("with -g", |mode| mode.ends_with("-debug")),
+    ];
+    for (name, is_of) in kinds {
+        let of: Vec<Ratios> = all.iter().filter(|(mode, _)| is_of(mode)).map(|(_, ratios)| *ratios).collect();
+        if of.is_empty() {
+            continue;
+        }
+        let ratios: [fn(&Ratios) -> f64; 3] = [|r| r.cold, |r| r.warm, |r| r.changed];
+        let mut cells = vec![name.to_owned(), of.len().to_string()];
+        for ratio in ratios {
+            let mean = (of.iter().map(|r| ratio(r).ln()).sum::<f64>() / of.len() as f64).exp();
+            let worst = of.iter().map(ratio).fold(0.0, f64::max);
+            cells.extend([format!("{mean:.2}"), format!("{worst:.2}")]);
+        }
+        table.row(&cells);
+    }
+    table.as_str().to_owned()
 }
 
 /// Each linker alone and behind lto-prune, beside lld alone; the cells of a row.
@@ -166,7 +228,8 @@ fn linkers(corpus: &Corpus, options: &Options) -> Result<bool> {
     let ours = corpus.shims()?.join("ld.lto-prune");
     let others = options.linkers.iter().filter(|name| *name != "lld");
     let names: Vec<&str> = std::iter::once("lld").chain(others.map(String::as_str)).collect();
-    let paths = names.iter().map(|name| find_linker(name)).collect::<Result<Vec<_>>>()?;
+    let path = |name: &&str| if *name == "lld" { newest_lld() } else { find_linker(name) };
+    let paths = names.iter().map(path).collect::<Result<Vec<_>>>()?;
     let mut columns = vec!["link".to_owned(), "lld, ms".into(), "with ours, ms".into(), "ratio".into()];
     for name in names.iter().skip(1) {
         columns.extend([format!("{name}, ms"), "to lld".into(), "with ours, ms".into(), "to lld".into()]);
@@ -187,7 +250,8 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     if !options.linkers.is_empty() {
         return linkers(corpus, options);
     }
-    let lld = find_linker("lld")?;
+    let lld = newest_lld()?;
+    let version: Vec<String> = lld_version(&lld).unwrap_or_default().iter().map(u32::to_string).collect();
     let ours = corpus.shims()?.join("ld.lto-prune");
     let mut table = Table::new(&[
         "link",
@@ -199,21 +263,31 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         "ratio",
         "one changed, ms",
         "ratio",
+        "divided",
         "lld, MiB",
         "ours, cold, MiB",
         "warm, MiB",
         "`.text` lld",
         "`.text` lld gc",
         "`.text` ours",
+        "missed",
     ]);
-    let good = table.links(corpus, |link| measure(corpus, options, link, &lld, &ours));
+    let mut all = Vec::new();
+    let good = table.links(corpus, |link| {
+        let (cells, ratios) = measure(corpus, options, link, &lld, &ours)?;
+        all.push((link.mode.clone(), ratios));
+        Ok(cells)
+    });
     let body = format!(
         "Wall time (median of {} interleaved runs) and peak memory (`ru_maxrss`, largest of the process tree) of the \
          linker step; ours at the default level with lld behind. Cold: with an empty cache, which it fills; warm: with what an earlier \
          link left there; one changed: the same, but one object, the middle one by size, is new. *to functions*: the cold link beside one at \
-         `--prune-level=functions` without a cache.\n\n{}",
+         `--prune-level=functions` without a cache. *divided*: the share of the code that was decoded; *missed*: the bytes of `.text` that \
+         this level removes besides. All times are beside LLD {}, the newest that is installed.\n\n{}\n{}",
         options.runs,
-        table.as_str()
+        version.join("."),
+        table.as_str(),
+        summary(&all)
     );
     publish_good(good, corpus, options, "links", "What a link costs", &body)
 }

@@ -1,43 +1,54 @@
 //! The pass estimate: which modules are worth dividing, by reachability over symbols and relocations, before any code is decoded.
 //!
-//! Without decoding it is not known which static functions a function calls. So a local function counts as live with its section: compilers
-//! emit none that nothing in its unit refers to. A global function or a cold part is live only if a relocation of live code refers to it, and so is
-//! every object. A module in which such a range is dead may have more that is dead, and is worth decoding; any other is not ([`ranges`]).
+//! Without decoding it is not known which static functions a function calls. A local function therefore counts as live with its section, since
+//! compilers emit no static function that nothing refers to. A global function, a cold part or an object is live only if a relocation of live
+//! code refers to it. A module is decoded if such a range of it is dead, because more of it may be dead then ([`ranges`]).
 //!
-//! It decides where to look, and never what is removed. A module that is not divided keeps each section of which something lives. One from which
-//! too few bytes would go is kept whole ([`Limit::NotWorth`]). So nothing goes that would not go if all were decoded. Left out: links of little code,
-//! in which all is decoded sooner than this is computed.
+//! The estimate decides which modules are decoded. Liveness over the index decides what is removed. A module that is not decoded keeps each
+//! section that has a live byte. A module is kept whole if too few bytes could be removed from it ([`Limit::NotWorth`]). Both only keep more
+//! than a link in which every module is decoded. Links of little code are not estimated, because decoding them takes less time.
 
 mod ranges;
 
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
-use summaries::{AtomKind, Granularity, Limit, LimitRecord, ModuleKind, ModuleSummary, native};
+use summaries::{AtomKind, Granularity, Limit, LimitRecord, ModuleKind, ModuleSummary, extract, native};
 
-use crate::config::{Config, Dialect, Level};
+use crate::config::{Config, Dialect, Level, UnwindPruning};
+use crate::ids::ModuleId;
 use crate::index::{self, Index, LinkInputs};
 use crate::inputs::{FileKind, Inputs};
 use crate::propagate::solver::{Lattice, Problem, solve};
 use crate::resolve::{Resolution, link_limit};
 use crate::summarize::LoadedSummary;
+use crate::summarize::cache::LinkCache;
 use ranges::{RangeGraph, RangeKind};
 
 /// A link with fewer bytes of code than this is decoded as a whole.
 const LITTLE_CODE: u64 = 64 << 10;
-/// A module is left as it is if fewer bytes than this would go from it. Measured: below it is nearly none of what goes.
+/// Links with fewer bytes of bitcode files than this are always analysed.
+const LITTLE_BITCODE: usize = 128 << 10;
+/// A module is passed to the linker as it is if fewer bytes than this could be removed from it. `bench links` prints what is missed.
 const WORTH: u64 = 256;
-/// Of so many bytes that are loaded at most one is left for the sake of all modules that are left as they are.
+/// All modules together that are passed on as they are keep at most one dead byte of so many loaded bytes.
 const LOADED_FOR_ONE: u64 = 4_000;
 
-/// How many bytes have to go from a module for it to be rewritten. 0: all modules are decoded, and each byte counts.
+/// How many bytes must be removable from a module for it to be rewritten. With 0 all modules are decoded, and every dead byte is removed.
 pub fn threshold(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> u64 {
     let prune = &config.prune;
     // Each action of a build system sees one module, and would come to another estimate.
     let in_actions = prune.plan_dir.is_some()
         || prune.emitted_dir.is_some()
         || inputs.files.iter().any(|file| file.interface.is_some());
-    if in_actions || prune.level == Level::Sections || prune.limit.is_some() || prune.limit_log.is_some() {
+    // Which functions may unwind is asked of code.
+    let asks_code = prune.unwind != UnwindPruning::Keep;
+    if in_actions
+        || asks_code
+        || prune.level == Level::Sections
+        || prune.limit.is_some()
+        || prune.limit_log.is_some()
+    {
         return 0;
     }
     prune.worth.unwrap_or_else(|| {
@@ -50,27 +61,57 @@ pub fn threshold(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) 
     })
 }
 
-/// What the estimate says of a link whose modules have these summaries.
+/// Whether the linker can be left alone with a link of LLVM bitcode. LLVM itself removes unreachable definitions of bitcode. It keeps more than this
+/// tool only if dead native code refers to bitcode, so the answer is no if native modules have enough dead bytes. No body of bitcode is read.
+pub fn is_left_to_llvm(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> bool {
+    let loaded = &resolution.loaded;
+    let bitcode = loaded.iter().filter(|module| inputs.modules[**module].kind == FileKind::Bitcode);
+    let bitcode: usize = bitcode.map(|module| inputs.module_bytes(*module).len()).sum();
+    if config.linker.dialect != Dialect::Lld || config.prune.level_explicit || bitcode < LITTLE_BITCODE {
+        return false;
+    }
+    let summary = |module: &ModuleId| match inputs.modules[*module].kind {
+        FileKind::Object => extract::extract(inputs.module_bytes(*module), Granularity::Sections),
+        _ => ModuleSummary::opaque(),
+    };
+    let summaries: Vec<ModuleSummary> = loaded.par_iter().map(summary).collect();
+    let summaries: Vec<&ModuleSummary> = summaries.iter().collect();
+    let link = LinkInputs { config, inputs, resolution, summaries: &summaries, cached: LinkCache::default() };
+    let index = index::without_edges(link);
+    let graph = RangeGraph::new(link, &index);
+    let mentioned = resolution.symbols.enumerated().filter(|(_, symbol)| symbol.by_bitcode);
+    let by_bitcode = mentioned.filter_map(|(id, _)| graph.range_of(id));
+    let roots = graph.roots(link, &index).chain(by_bitcode).map(|node| (node, FirstReason(0))).collect();
+    let reached = solve(&graph, roots);
+    let is_live = |node: u32| reached[node as usize].is_some();
+    let goes = |position: usize| {
+        let bytes = module_bytes(&graph, &index, summaries[position], position, &is_live);
+        bytes.dead + bytes.doubtful + bytes.whole
+    };
+    (0..summaries.len()).map(goes).sum::<u64>() < WORTH
+}
+
+/// The result of the pass.
 #[derive(Debug)]
 pub struct Estimate {
     /// Positions of modules whose code has to be decoded, ascending.
     pub divide: Vec<usize>,
-    /// Modules that are left as they are: the position, and the bytes that would go.
+    /// Modules that are passed on as they are, ascending: the position, and how many dead bytes stay for that.
     pub not_worth: Vec<(usize, u64)>,
 }
 
 impl Estimate {
-    /// Keep the modules whole that are left as they are.
+    /// Keep the modules whole that are passed on as they are.
     pub fn keep_whole(&self, modules: &mut [LoadedSummary]) {
         for (position, bytes) in &self.not_worth {
-            let detail = format!("{bytes} bytes would go from it and for its sake");
+            let detail = format!("{bytes} bytes of it, or that it refers to, could be removed");
             let record = LimitRecord { bytes: *bytes, ..link_limit(Limit::NotWorth, detail) };
             modules[*position].summary.limits.push(record);
         }
     }
 }
 
-/// What reaches a range: 0 the program, and else one more than the position of the module that is left as it is, if nothing before it does.
+/// The first thing that reaches a range. 0 is the program. A larger number is one more than the position of a module that is passed on as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FirstReason(u32);
 
@@ -103,11 +144,11 @@ struct ModuleBytes {
     dead: u64,
     /// In those sections, the local functions that may be dead with them.
     doubtful: u64,
-    /// In sections or atoms of which nothing lives.
+    /// In sections or atoms without a live byte.
     whole: u64,
 }
 
-/// Estimate what goes from each module.
+/// Estimate how many bytes can be removed from each module.
 pub fn of_link(link: LinkInputs<'_>, threshold: u64) -> Estimate {
     let LinkInputs { config, summaries, .. } = link;
     let index = index::without_edges(link);
@@ -170,7 +211,8 @@ fn module_bytes(
     bytes
 }
 
-/// The modules from which little would go, with all that they alone refer to, the smallest first, until together they keep too much.
+/// The modules that are passed on as they are. Each keeps its own dead bytes and those that only it refers to. The modules that keep least come
+/// first, until together they would keep too much.
 fn not_worth(
     link: LinkInputs<'_>,
     index: &Index,
@@ -235,8 +277,8 @@ mod tests {
     use super::*;
     use crate::index::tests::Link;
 
-    /// The start calls `used`, whose cold part is in another section. Nothing refers to `dead`, which is beside it, nor to its cold part. The local
-    /// function may be called by either.
+    /// The start calls `used`, and `used` has a cold part in another section. Nothing refers to `dead` or to its cold part. Each of the two may
+    /// call the local function.
     const ONE: &str = "module native
 symbol \"\"
 symbol _start global func in [.text.start] size 0x10
@@ -289,7 +331,7 @@ atom .text code section 1 size 0x1000000 align 16 flags exec,standard
         assert_eq!(of_texts(0, &[&one, LARGE], 0x4c0).divide, [0]);
         let found = of_texts(0, &[&one, LARGE], 0x4c1);
         assert!(found.divide.is_empty() && found.not_worth == [(0, 0x4c0)], "{found:?}");
-        // With so little beside it, it is not left.
+        // In so small a link every byte counts.
         assert_eq!(of_texts(0, &[ONE], 0x4c1).divide, [0]);
         let all_live = ONE.replace("call @0x4 used -4", "call @0x4 used -4\n  call @0x9 dead -4");
         assert!(of_texts(0, &[&all_live], 1).divide.is_empty());
@@ -298,7 +340,7 @@ atom .text code section 1 size 0x1000000 align 16 flags exec,standard
     #[test]
     fn what_is_not_worth_it_is_left_unless_it_keeps_much() {
         let one = one_of_large();
-        // Of the other module all goes.
+        // The other module is dead as a whole.
         assert_eq!(of_texts(0, &[&one, OTHER, LARGE], 0x1000).not_worth, [(0, 0x4c0), (1, 0x80)]);
         let other = OTHER.replace("call @0x4 dead -4", "call @0x4 dead -4\n  call @0x9 unused -4");
         let other = other.replace("symbol dead global", "symbol dead global\nsymbol unused global func");

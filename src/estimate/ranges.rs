@@ -1,9 +1,9 @@
 //! The reference graph of a link before its code is decoded: the vertices are the ranges of sized symbols.
 //!
-//! Each atom has a vertex for itself; it lives if any byte of it does, and whatever is not known to refer from one range refers from it.
-//! A section that may be divided has a vertex for each of its functions or objects besides. A range ends where the next one begins, since
-//! bytes without a name stay with what is before them (`summaries::native::split`). Edges come from relocations; one by section symbol means
-//! the range at its addend, and the one that a PC-relative field means, 4 bytes on.
+//! Each atom has a vertex of its own. That vertex is live if a byte of the atom is live, and it has the references whose range is not known.
+//! A section that may be divided also has a vertex for each of its functions or objects. A range ends where the next range begins, because
+//! bytes without a name belong to the range before them (`summaries::native::split`). Edges come from relocations. A relocation against a section
+//! symbol refers to the range at its addend, and to the range 4 bytes further, where a PC-relative field points.
 
 use std::ops::Range;
 
@@ -18,9 +18,9 @@ use crate::index::{Index, LinkInputs};
 use crate::resolve::Prevailing;
 
 /// No vertex.
-pub(super) const NO_NODE: u32 = u32::MAX;
+const NO_NODE: u32 = u32::MAX;
 
-/// What makes a range live.
+/// The condition under which a range is live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RangeKind {
     /// It stands for the atom: any live range of it.
@@ -95,6 +95,11 @@ impl RangeGraph {
         graph
     }
 
+    /// The range in which the prevailing definition of a symbol is, if it is in a native module.
+    pub(super) fn range_of(&self, symbol: SymbolId) -> Option<u32> {
+        Some(self.of_symbols[symbol.index()]).filter(|node| *node != NO_NODE)
+    }
+
     pub(super) fn range_count(&self) -> usize {
         self.ranges.len()
     }
@@ -132,10 +137,7 @@ impl RangeGraph {
         };
         let named = (0..index.atom_count()).filter(move |atom| of_section(*atom));
         let roots = index.roots.iter().flat_map(|root| match root.symbol {
-            Some(symbol) => {
-                let node = self.of_symbols[symbol.index()];
-                node..node + u32::from(node != NO_NODE)
-            }
+            Some(symbol) => self.range_of(symbol).map_or(0..0, |node| node..node + 1),
             None => self.ranges_of(root.atom.index()),
         });
         roots.chain(named.flat_map(|atom| self.ranges_of(atom)))
@@ -148,7 +150,7 @@ impl RangeGraph {
         nodes.start + ranges.partition_point(|range| range.start <= place) as u32
     }
 
-    /// Where the global symbols are whose definition in a module prevails.
+    /// The global symbols that have their prevailing definition in a module, with its range.
     fn definitions(&self, link: LinkInputs<'_>, index: &Index, position: usize) -> Vec<(SymbolId, u32)> {
         let this = index.modules[position];
         let summary = link.summaries[position];
@@ -205,8 +207,7 @@ impl RangeGraph {
             match reference.target {
                 Target::Symbol(symbol) if !is_local(symbol) => {
                     let id = link.resolution.symbol_id(this.module, symbol);
-                    let target = id.map_or(NO_NODE, |id| self.of_symbols[id.index()]);
-                    edges.extend((target != NO_NODE).then_some((from, target)));
+                    edges.extend(id.and_then(|id| self.range_of(id)).map(|target| (from, target)));
                 }
                 Target::Symbol(symbol) => {
                     let target = self.defined_at(summary, this.first_atom, symbol);
@@ -244,7 +245,7 @@ impl ModuleRanges {
             if !is_named || symbol.size == 0 {
                 continue;
             }
-            // Of one place, what a reference alone makes live comes first.
+            // Aliases share one range. It is live by reference if one of them is.
             let kind = match symbol.binding {
                 Binding::Local if of.kind == AtomKind::Code && !is_cold(summary.name(symbol.name)) => {
                     RangeKind::WithSection

@@ -1,20 +1,17 @@
-//! The plan of a link, once no module has to be kept whole for what emission can't do with it.
+//! A plan that emission can apply, or the modules that have to be kept whole because it can't.
 //!
 //! An object whose debug information can't follow its parts is kept whole, and so is bitcode that needs libraries; either makes another plan.
-//! It ends because each round keeps a module more.
 
 use summaries::{Limit, LimitRecord};
 
 use super::bitcode::of_libraries;
 use super::limits::PlacedLimit;
-use crate::emit::tree::{EmissionSource, prepare};
-use crate::error::{Error, Result, Stage};
+use crate::emit::tree::EmissionSource;
+use crate::error::{Error, Result};
 use crate::index::{Index, LinkInputs};
-use crate::plan::{self, Action, Plan};
-use crate::propagate::Propagator;
-use crate::propagate::values::ValueFlow;
+use crate::plan::{Action, Plan};
+use crate::propagate::Liveness;
 use crate::resolve::link_limit;
-use crate::timing::Timer;
 
 /// A plan that emission can apply.
 #[derive(Debug)]
@@ -25,29 +22,26 @@ pub struct ApplicablePlan {
     pub kept: Vec<PlacedLimit>,
 }
 
-/// Plan, and keep what can't be emitted as planned, until all can be.
-pub fn applicable_plan(
-    link: LinkInputs<'_>,
-    index: &mut Index,
-    flow: &mut ValueFlow,
-    propagator: &Propagator<'_>,
-    timer: &mut Timer,
-) -> ApplicablePlan {
-    let mut kept = Vec::new();
-    loop {
-        let plan = timer.stage(Stage::Plan, || plan::of_link(link, index, &flow.liveness));
-        let made = timer.stage(Stage::Emit, || prepare(link, &plan));
-        let mut refused = of_debug(link, index, &plan, &made);
-        refused.extend(of_libraries(link, index, &flow.liveness));
-        if refused.is_empty() {
-            let emission_sources =
-                made.into_iter().map(|made| made.unwrap_or(EmissionSource::Original)).collect();
-            return ApplicablePlan { plan, emission_sources, kept };
-        }
-        refused.iter().for_each(|(position, _)| index.keep_module(*position));
-        kept.extend(refused.into_iter().map(|(_, place)| place));
-        *flow = timer.stage(Stage::Propagate, || propagator.run_again(index));
+impl ApplicablePlan {
+    /// A plan of which emission has `prepared` every module. `kept` are the limits of modules that earlier plans could not be applied to.
+    pub fn new(plan: Plan, prepared: Vec<Result<EmissionSource>>, kept: Vec<PlacedLimit>) -> Self {
+        let emission_sources =
+            prepared.into_iter().map(|source| source.unwrap_or(EmissionSource::Original)).collect();
+        ApplicablePlan { plan, emission_sources, kept }
     }
+}
+
+/// The modules that can't be emitted as planned, by position, each with the reason.
+pub fn refused(
+    link: LinkInputs<'_>,
+    index: &Index,
+    liveness: &Liveness,
+    plan: &Plan,
+    prepared: &[Result<EmissionSource>],
+) -> Vec<(usize, PlacedLimit)> {
+    let mut refused = of_debug(link, index, plan, prepared);
+    refused.extend(of_libraries(link, index, liveness));
+    refused
 }
 
 /// Objects whose debug information can't be made explicit, by position, with the bytes of code and data that stay together for it.

@@ -155,7 +155,7 @@ pub(crate) fn is_ordinary_data(atom: &Atom) -> bool {
 }
 
 /// Which function each atom of a module belongs to.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct FunctionTable {
     of: Vec<Option<u32>>,
 }

@@ -141,8 +141,8 @@ pub struct RemovedUnwind {
     pub refused: Option<String>,
 }
 
-/// The joined and frozen graph of the references of all modules.
-#[derive(Debug, Default)]
+/// The joined graph of the references of all modules. Nothing changes one that is built; one with more roots is another one.
+#[derive(Debug, Clone, Default)]
 pub struct Index {
     /// The modules that the link loads, in load order.
     pub modules: Vec<IndexedModule>,
@@ -214,55 +214,36 @@ impl Index {
         first(position)..first(position + 1)
     }
 
-    /// Make roots of all atoms of the module at this position: nothing of it may go.
-    pub fn keep_module(&mut self, position: usize) {
-        let Some(this) = self.modules.get_mut(position) else { return };
-        this.kept_whole = true;
-        let atoms = self.atoms_of(position).map(AtomId::new);
-        let root = |atom| Root { atom, reason: RootReason::ModuleKept, symbol: None };
-        self.roots.extend(atoms.map(root));
-        self.roots.sort_unstable();
-        self.roots.dedup_by_key(|r| (r.atom, r.reason));
+    /// The same graph, without these unwind entries.
+    #[must_use]
+    pub fn without_unwind(self, removed_unwind: RemovedUnwind) -> Self {
+        Index { removed_unwind, ..self }
     }
 
-    /// Make roots of these atoms, which were dead (`--prune-limit`), and of no others for that reason.
-    pub fn keep_for_limit(&mut self, atoms: &[AtomId]) {
+    /// The same graph, with all atoms of the modules at these positions as roots.
+    #[must_use]
+    pub fn keeping(mut self, positions: impl Iterator<Item = usize>) -> Self {
+        for position in positions {
+            let atoms = self.atoms_of(position).map(AtomId::new);
+            let root = |atom| Root { atom, reason: RootReason::ModuleKept, symbol: None };
+            self.roots.extend(atoms.map(root));
+            if let Some(this) = self.modules.get_mut(position) {
+                this.kept_whole = true;
+            }
+        }
+        self.roots.sort_unstable();
+        self.roots.dedup_by_key(|r| (r.atom, r.reason));
+        self
+    }
+
+    /// The same graph, with these atoms as roots, which were dead, and no others for that reason (`--prune-limit`).
+    #[must_use]
+    pub fn keeping_for_limit(mut self, atoms: &[AtomId]) -> Self {
         self.roots.retain(|r| r.reason != RootReason::PruneLimit);
         let root = |&atom| Root { atom, reason: RootReason::PruneLimit, symbol: None };
         self.roots.extend(atoms.iter().map(root));
         self.roots.sort_unstable();
-    }
-
-    /// The same graph without what these atoms (by atom; empty: none) refer to: their bodies go, and only their
-    /// addresses are needed. Edges keep their numbers. What a definition that stays holds on to for the sake of its
-    /// name it still does. It is for plain liveness: what value flow and errors need besides (`functions`, `regions`, `external`,
-    /// `limits`) stays in the graph that it was made from.
-    pub fn without_bodies(&self, stubs: &[bool]) -> Option<Self> {
-        if !stubs.contains(&true) {
-            return None;
-        }
-        let mut index = Index {
-            modules: self.modules.clone(),
-            edge_start: self.edge_start.clone(),
-            edges: self.edges.clone(),
-            roots: self.roots.clone(),
-            external: Vec::new(),
-            discarded: self.discarded.clone(),
-            alloc: self.alloc.clone(),
-            limits: Vec::new(),
-            functions: Vec::new(),
-            regions: Vec::new(),
-            start_stop: Vec::new(),
-            plain: OnceLock::new(),
-            removed_unwind: self.removed_unwind.clone(),
-        };
-        for atom in (0..self.atom_count()).filter(|a| stubs.get(*a) == Some(&true)) {
-            let (start, end) = (self.edge_start[atom] as usize, self.edge_start[atom + 1] as usize);
-            for edge in index.edges[start..end].iter_mut().filter(|e| e.kind != EdgeKind::SameName) {
-                edge.target = AtomId::new(atom);
-            }
-        }
-        Some(index)
+        self
     }
 
     /// The atom that edge number `edge` goes out of.

@@ -18,7 +18,7 @@ pub(crate) struct Region {
 }
 
 /// The regions of a module, and which of them each atom is in.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Regions {
     /// By atom of the module: the number of its region.
     of: Vec<u32>,

@@ -60,6 +60,11 @@ pub fn start(command: &mut Command) -> std::io::Result<Child> {
     Ok(child)
 }
 
+/// From now on a process that was started before gets our signals.
+pub(super) fn add(id: u32) {
+    processes().push(id);
+}
+
 /// Forget a process that has ended.
 pub fn ended(id: u32) {
     processes().retain(|p| *p != id);

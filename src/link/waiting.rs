@@ -2,20 +2,21 @@
 //!
 //! Most of the time of a small link is lld's start (10 ms of 13: the dynamic linker, before `main`), and that passes beside our
 //! own passes. The linker does nothing before it has read the pipe to its end, and a line that never comes is no line: it is killed.
-//! Left out: links of which the originals are likely to be linked, for which we become the linker; linkers that read response files only
+//! If the originals are linked, it links them too, unless it would print to a terminal.
+//! Left out: links at a terminal of which the originals are likely to be linked, for which we become the linker; linkers that read response files only
 //! from regular files (GNU ld, gold, mold), which start in a millisecond; scripts in a linker's place, which may look at their words.
 
 use std::ffi::OsString;
-use std::io::{PipeWriter, Read, Write};
+use std::io::{IsTerminal, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, ExitStatus, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use super::bound;
 use super::response_file::response_file;
+use super::{bound, child};
 use crate::config::{Config, Dialect, LineArg, OutputKind};
 
 /// The linker that waits for its line. One process links once.
@@ -29,7 +30,7 @@ struct WaitingLinker {
 
 /// Start it, where a pruned link is likely. The thread must live until the linker ends (see [`bound::command`]).
 pub fn start(config: &Config) {
-    if is_likely(config) && is_possible(config) {
+    if is_likely(config, prints_to_terminal()) && is_possible(config) {
         // Where it can't be started the linker is started later, which says what is wrong.
         *WAITING.lock().unwrap_or_else(PoisonError::into_inner) = started(config).ok();
     }
@@ -45,6 +46,28 @@ pub(super) fn link(line: &[OsString]) -> Option<std::io::Result<Output>> {
     // Whoever has ended without reading says why by its status.
     let give = || drop(pipe.write_all(&response_file(line)).map(|()| drop(pipe)));
     Some(bound::outcome(process, give))
+}
+
+/// Give it the line of the originals, wait for its end, and let out what it printed; `None` if there is none that could take the line. Signals go to
+/// it. At a terminal the linker has to print itself, with colours and as it goes.
+pub(super) fn link_originals(line: &[OsString]) -> Option<std::io::Result<ExitStatus>> {
+    if prints_to_terminal() || !is_writable(line) {
+        return None;
+    }
+    let WaitingLinker { process, line: mut pipe } = take()?;
+    let id = process.id();
+    let _ = child::pass_signals_on();
+    child::add(id);
+    // Whoever has ended without reading says why by its status.
+    drop(pipe.write_all(&response_file(line)).map(|()| drop(pipe)));
+    let output = process.wait_with_output();
+    child::ended(id);
+    Some(output.map(|output| {
+        // A closed pipe is the reader's business, as it is when the linker writes itself.
+        let _ = std::io::stderr().write_all(&output.stderr);
+        let _ = std::io::stdout().write_all(&output.stdout);
+        output.status
+    }))
 }
 
 /// End the linker that waits, for another one does this link.
@@ -63,12 +86,23 @@ fn kill(mut process: Child) {
     let _ = process.kill();
 }
 
-/// Whether the linker will most likely be given a line.
-fn is_likely(config: &Config) -> bool {
+fn prints_to_terminal() -> bool {
+    std::io::stdout().is_terminal() || std::io::stderr().is_terminal()
+}
+
+/// Whether the linker will most likely be given a line. `at_terminal`: it can't link the originals.
+fn is_likely(config: &Config, at_terminal: bool) -> bool {
     let refused =
         [&config.explaining, &config.malformed, &config.unmodelled].iter().any(|all| !all.is_empty());
-    // Where lld removes all that goes by itself we become lld.
-    !config.gc_sections && !refused && config.output_kind != OutputKind::Relocatable && !config.emit_relocs
+    // lld writes down the words of its line there.
+    let is_reproduced = config.linker_args.iter().any(|word| word.to_string_lossy().contains("-reproduce"));
+    // If lld itself removes all that can be removed, the originals are linked.
+    let links_originals = config.gc_sections && at_terminal;
+    !links_originals
+        && !refused
+        && !is_reproduced
+        && config.output_kind != OutputKind::Relocatable
+        && !config.emit_relocs
 }
 
 /// Whether lld reads a line from a pipe just as it reads its words.
@@ -133,9 +167,9 @@ mod tests {
 
     #[test]
     fn not_ahead_of_time_where_the_originals_are_linked() {
-        assert!(is_likely(&lld("a.o -o a")));
-        for more in ["--gc-sections", "-r", "--emit-relocs"] {
-            assert!(!is_likely(&lld(&format!("a.o -o a {more}"))), "{more}");
+        assert!(is_likely(&lld("a.o -o a"), true) && is_likely(&lld("a.o -o a --gc-sections"), false));
+        for more in ["--gc-sections", "-r", "--emit-relocs", "--reproduce=a.tar"] {
+            assert!(!is_likely(&lld(&format!("a.o -o a {more}")), true), "{more}");
         }
     }
 }

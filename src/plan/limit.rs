@@ -29,50 +29,33 @@ pub struct PruneCandidates {
     pub before: Option<Liveness>,
 }
 
-/// `--prune-limit` and `--prune-limit-log`: keep what may not go, and say what would.
+/// `--prune-limit` and `--prune-limit-log`: the graph in which what may not go is a root, and what could go.
 pub fn apply(
     link: LinkInputs<'_>,
-    index: &mut Index,
-    flow: &mut ValueFlow,
+    index: Index,
+    flow: ValueFlow,
     propagator: &Propagator<'_>,
-) -> Option<PruneCandidates> {
+) -> (Index, ValueFlow, Option<PruneCandidates>) {
     let prune = &link.config.prune;
     let (wanted, explain) = (prune.limit.as_ref(), prune.limit_log.is_some());
-    let is_asked = wanted.is_some() || explain;
-    is_asked.then(|| limit(wanted, explain, link, index, flow, &|index| propagator.run_again(index)))
-}
-
-/// Leave all but the first of what would go. `explain`: say also what the last of them let go.
-fn limit(
-    wanted: Option<&DropLimit>,
-    explain: bool,
-    names: LinkInputs<'_>,
-    index: &mut Index,
-    flow: &mut ValueFlow,
-    propagate: &dyn Fn(&mut Index) -> ValueFlow,
-) -> PruneCandidates {
-    let candidates = referrers_first(index, &flow.liveness);
-    let link = link_id(names, index, &flow.liveness, &candidates);
+    if wanted.is_none() && !explain {
+        return (index, flow, None);
+    }
+    let candidates = referrers_first(&index, &flow.liveness);
+    let id = link_id(link, &index, &flow.liveness, &candidates);
     let wanted = match wanted {
         None => usize::MAX,
         Some(DropLimit::First(n)) => *n,
-        Some(DropLimit::ByLink(links)) => links.iter().find(|(l, _)| *l == link).map_or(0, |(_, n)| *n),
+        Some(DropLimit::ByLink(links)) => links.iter().find(|(l, _)| *l == id).map_or(0, |(_, n)| *n),
     };
     let limit = wanted.min(candidates.len());
-    let mut before = None;
-    if explain && wanted == limit && limit > 0 {
-        index.keep_for_limit(candidates.get(limit - 1..).unwrap_or_default());
-        let removed_unwind = index.removed_unwind.clone();
-        before = Some(propagate(index).liveness);
-        index.removed_unwind = removed_unwind;
-    }
-    if limit < candidates.len() {
-        index.keep_for_limit(candidates.get(limit..).unwrap_or_default());
-        *flow = propagate(index);
-    } else {
-        index.keep_for_limit(&[]);
-    }
-    PruneCandidates { link, candidates, limit, before }
+    let limited = |limit: usize| {
+        propagator.run_again(index.clone().keeping_for_limit(candidates.get(limit..).unwrap_or_default()))
+    };
+    let is_asked = explain && wanted == limit && limit > 0;
+    let before = is_asked.then(|| limited(limit - 1).1.liveness);
+    let (index, flow) = if limit < candidates.len() { limited(limit) } else { (index, flow) };
+    (index, flow, Some(PruneCandidates { link: id, candidates, limit, before }))
 }
 
 /// All that isn't live, those first that refer to the others; in load order where that leaves a choice.

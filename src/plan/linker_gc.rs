@@ -3,7 +3,7 @@
 //! Objects whose functions have sections of their own are like that. Then the originals are linked: nothing is rewritten, nothing can be
 //! wrong, and the link costs the analysis and no more. Which sections the linker removes is a model of lld's ([`Index::plain_live`]);
 //! were it wrong, code would stay that we could drop, and nothing else. In a link of many objects the analysis is most of what we cost, so that it is
-//! not even begun where headers and symbols say that next to nothing can come of it. Left out: other linkers, whose collection is not modelled as closely;
+//! not even begun where headers and symbols say that next to nothing can come of it. LLVM drops in bitcode what nothing reaches, as we do. Left out: other linkers, whose collection is not modelled as closely;
 //! links in which only some modules have more to drop, where archives of originals would be as much to write as pruned ones.
 
 use rayon::prelude::*;
@@ -11,7 +11,8 @@ use summaries::native::divisible::{SectionBytes, section_bytes};
 use summaries::{ModuleKind, ModuleSummary};
 
 use super::action::{Action, Plan};
-use crate::config::{Config, Dialect, Icf, Level, UnwindPruning};
+use crate::config::{Config, DebugOption, Dialect, Icf, Level, UnwindPruning};
+use crate::estimate;
 use crate::index::{Index, LinkInputs};
 use crate::inputs::{FileKind, Inputs};
 use crate::resolve::Resolution;
@@ -30,13 +31,19 @@ pub fn needs_no_analysis(config: &Config, inputs: &Inputs, resolution: &Resoluti
 /// Whether what goes is asked for, though it may be left to the linker.
 fn wants_plan(config: &Config) -> bool {
     let prune = &config.prune;
-    let unwind = prune.unwind != UnwindPruning::Keep;
-    prune.off || prune.strict || prune.plan_dir.is_some() || config.wants_report() || unwind
+    let tables = prune.unwind != UnwindPruning::Keep || prune.debug == DebugOption::Shrink;
+    prune.off || prune.strict || prune.plan_dir.is_some() || config.wants_report() || tables
 }
 
-/// Whether the linker removes by itself all that can go, but for a thousandth.
+/// Whether the linker removes by itself all that can go, but for a thousandth of a link of sections, or a few bytes of one of bitcode.
 fn removes_nearly_all(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> bool {
-    if !is_for_linker(config) || config.icf == Icf::Safe {
+    if config.icf == Icf::Safe || wants_objects(config) {
+        return false;
+    }
+    if estimate::is_left_to_llvm(config, inputs, resolution) {
+        return true;
+    }
+    if !is_for_linker(config) {
         return false;
     }
     let of_module = |module| {
@@ -51,11 +58,14 @@ fn removes_nearly_all(config: &Config, inputs: &Inputs, resolution: &Resolution<
     })
 }
 
+fn wants_objects(config: &Config) -> bool {
+    let prune = &config.prune;
+    prune.emit_dir.is_some() || prune.limit.is_some() || prune.limit_log.is_some()
+}
+
 /// Whether the linker collects sections in a way that is modelled, and nobody wants to see pruned objects.
 fn is_for_linker(config: &Config) -> bool {
-    let prune = &config.prune;
-    let wants_objects = prune.emit_dir.is_some() || prune.limit.is_some() || prune.limit_log.is_some();
-    config.gc_sections && config.linker.dialect == Dialect::Lld && !wants_objects
+    config.gc_sections && config.linker.dialect == Dialect::Lld && !wants_objects(config)
 }
 
 /// Pass every module to the linker as it is if it removes by itself all that the plan drops, or nearly all: a report changes nothing of the link.
@@ -65,7 +75,7 @@ pub(super) fn leave_to_linker(link: LinkInputs<'_>, index: &Index, plan: &mut Pl
         return;
     }
     let nearly_all = || wants_plan(config) && removes_nearly_all(config, inputs, resolution);
-    if is_for_linker(config) && (nearly_all() || removes_all(index, summaries, plan)) {
+    if nearly_all() || is_for_linker(config) && removes_all(index, summaries, plan) {
         plan.modules.iter_mut().for_each(|module| module.untouched = true);
     }
 }

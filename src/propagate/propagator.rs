@@ -6,15 +6,15 @@
 
 use rayon::prelude::*;
 
-use super::liveness::{Liveness, live};
+use super::liveness::{Liveness, live, reach};
 use super::models::Models;
 use super::nounwind;
 use super::stub;
 use super::values::{self, FlowInputs, ValueFlow};
 use crate::config::{Icf, UnwindPruning};
 use crate::error::Result;
-use crate::ids::AtomId;
-use crate::index::{Index, LinkInputs, RemovedUnwind};
+use crate::ids::{AtomId, Id};
+use crate::index::{Edge, EdgeKind, Index, LinkInputs, RemovedUnwind};
 
 /// What decides about every propagation of a link.
 pub struct Propagator<'s> {
@@ -26,16 +26,17 @@ pub struct Propagator<'s> {
     can_stub: Vec<Vec<bool>>,
 }
 
-/// Remove the unwind entries that the program does not need, where the user wants that, and say what lives by references then.
-pub fn remove_unwind(link: LinkInputs<'_>, index: &mut Index) -> Liveness {
-    index.removed_unwind = RemovedUnwind::default();
-    let reachable = live(index);
+/// The graph without the unwind entries that the program does not need, where the user wants that, and what is live in it by references.
+pub fn remove_unwind(link: LinkInputs<'_>, index: Index) -> (Index, Liveness) {
+    let mut index = index.without_unwind(RemovedUnwind::default());
+    let mut reachable = live(&index);
     let mode = link.config.prune.unwind;
-    if mode == UnwindPruning::Keep {
-        return reachable;
+    if mode != UnwindPruning::Keep {
+        let removed = nounwind::removed(link, &index, &reachable, mode);
+        index = index.without_unwind(removed);
+        reachable = live(&index);
     }
-    index.removed_unwind = nounwind::removed(link, index, &reachable, mode);
-    live(index)
+    (index, reachable)
 }
 
 impl<'s> Propagator<'s> {
@@ -54,10 +55,11 @@ impl<'s> Propagator<'s> {
         Ok(Propagator { link, followed, models, can_stub })
     }
 
-    /// What lives, once the index has more roots.
-    pub fn run_again(&self, index: &mut Index) -> ValueFlow {
-        let reachable = remove_unwind(self.link, index);
-        self.run(index, reachable)
+    /// What is live in a graph that has more roots.
+    pub fn run_again(&self, index: Index) -> (Index, ValueFlow) {
+        let (index, reachable) = remove_unwind(self.link, index);
+        let flow = self.run(&index, reachable);
+        (index, flow)
     }
 
     /// What lives, given the roots of the index; `reachable` is what lives by references.
@@ -90,9 +92,10 @@ impl<'s> Propagator<'s> {
             }
             fixed_mapping = flow.fixed_mapping;
         }
-        // A function that is a stub by an option refers to nothing.
-        let muted = index.without_bodies(&chosen);
-        let mut liveness = muted.as_ref().map_or(reachable, live);
+        // A function that is a stub by an option refers to nothing. Its definition holds on to another one of its name.
+        let is_chosen = |atom: AtomId| chosen.get(atom.index()) == Some(&true);
+        let stays = |from: AtomId, edge: &Edge| !is_chosen(from) || edge.kind == EdgeKind::SameName;
+        let mut liveness = if chosen.contains(&true) { reach(index, &|_| true, &stays) } else { reachable };
         liveness.stub = chosen.iter().zip(&liveness.witness).map(|(c, w)| *c && w.is_some()).collect();
         ValueFlow { liveness, fixed_mapping, ..ValueFlow::default() }
     }

@@ -14,9 +14,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use summaries::{Granularity, Limit, LimitRecord, ModuleSummary, SummaryOptions, extract, format, native};
+use summaries::{
+    AtomKind, Granularity, Limit, LimitRecord, ModuleSummary, SummaryOptions, extract, format, native,
+};
 
 use crate::config::{Config, Level};
+use crate::error::{Result, Stage};
 use crate::hashing;
 use crate::ids::{Id, ModuleId};
 use crate::inputs::interface::Interface;
@@ -32,6 +35,22 @@ pub fn granularity(level: Level) -> Granularity {
         Level::Sections => Granularity::Sections,
         Level::Functions | Level::Pointers => Granularity::Functions,
     }
+}
+
+/// Report what was made ahead and is not used.
+///
+/// # Errors
+/// Something is not used, and the link is strict.
+pub fn report_refusals(
+    config: &Config,
+    inputs: &Inputs,
+    modules: &[LoadedSummary],
+    cache: Option<&Cache>,
+) -> Result<()> {
+    let of_interfaces = inputs.files.iter().filter_map(|file| file.refused.clone());
+    let refused = of_interfaces.chain(modules.iter().filter_map(|module| module.refused.clone()));
+    let refused: Vec<String> = refused.chain(cache.and_then(Cache::refusal)).collect();
+    made_ahead::report_refusals(config, Stage::Summarise, &refused)
 }
 
 /// Where the summary of a module came from.
@@ -58,7 +77,7 @@ pub struct LoadedSummary {
     pub refused: Option<String>,
 }
 
-/// What the level and the options of a link ask of a summary.
+/// The options of a summary that the level and the options of a link ask for.
 pub fn options(config: &Config) -> SummaryOptions {
     SummaryOptions { granularity: granularity(config.prune.level), without_debug: config.drops_debug() }
 }
@@ -69,25 +88,9 @@ pub fn of_link(
     inputs: &Inputs,
     resolution: &Resolution<'_>,
     cache: Option<&Cache>,
+    by_sections: bool,
 ) -> Vec<LoadedSummary> {
-    summarise(inputs, &resolution.loaded, options(config), cache)
-}
-
-/// Summarise the loaded modules of a link without decoding: the native ones by sections, unless their summaries were made ahead.
-pub fn undivided(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> Vec<LoadedSummary> {
-    let options = options(config);
-    let sidecars = Sidecars::new(inputs);
-    let one = |module: &ModuleId| {
-        let mut refused = None;
-        let bytes = inputs.module_bytes(*module);
-        let found = find_ahead(inputs, *module, options, &sidecars, &mut refused);
-        let (summary, origin) = found.unwrap_or_else(|| {
-            let options = SummaryOptions { granularity: Granularity::Sections, ..options };
-            (extract::extract_by(bytes, options, &at_once), Origin::Extracted)
-        });
-        LoadedSummary { module: *module, summary, origin, key: None, refused }
-    };
-    resolution.loaded.par_iter().map(one).collect()
+    summarise(inputs, &resolution.loaded, options(config), cache, by_sections)
 }
 
 /// Summarise the modules at these positions, ascending, once more, divided as the level of the link asks.
@@ -108,17 +111,47 @@ pub fn divide(
     });
 }
 
-/// Summarise the loaded modules: each from its interface or sidecar, from the cache, or by its front end.
-/// The result has their order, whatever the number of threads is.
+/// How much of the code was divided into functions, or was to be.
+pub fn divided_code(modules: &[LoadedSummary]) -> String {
+    let code = |of: &LoadedSummary| -> u64 {
+        let code = of.summary.atoms.iter().filter(|atom| atom.kind == AtomKind::Code);
+        code.map(|atom| atom.size).sum()
+    };
+    let is_divided = |of: &&LoadedSummary| of.summary.granularity > Granularity::Sections;
+    let divided: u64 = modules.iter().filter(is_divided).map(code).sum();
+    let all: u64 = modules.iter().map(code).sum();
+    format!(
+        "divided: {divided} of {all} bytes of code, {} of {} modules",
+        modules.iter().filter(is_divided).count(),
+        modules.len()
+    )
+}
+
+/// Summarise the loaded modules: each from its interface or sidecar, from the cache, or by its front end. With `by_sections` native modules whose
+/// summary was not made ahead are not divided, whatever the options ask. The result has the order of the modules, whatever the number of threads is.
 pub fn summarise(
     inputs: &Inputs,
     loaded: &[ModuleId],
     options: impl Into<SummaryOptions>,
     cache: Option<&Cache>,
+    by_sections: bool,
 ) -> Vec<LoadedSummary> {
     let options = options.into();
     let sidecars = Sidecars::new(inputs);
-    loaded.par_iter().map(|module| summarise_one(inputs, *module, options, &sidecars, cache)).collect()
+    let one = |module: &ModuleId| {
+        let (module, bytes) = (*module, inputs.module_bytes(*module));
+        let mut refused = None;
+        let summary = match find_ahead(inputs, module, options, &sidecars, &mut refused) {
+            Some((summary, origin)) => LoadedSummary { module, summary, origin, key: None, refused: None },
+            None if by_sections && inputs.modules[module].kind == FileKind::Object => {
+                let options = SummaryOptions { granularity: Granularity::Sections, ..options };
+                read(bytes, module, options, None)
+            }
+            None => read(bytes, module, options, cache),
+        };
+        LoadedSummary { refused, ..summary }
+    };
+    loaded.par_iter().map(one).collect()
 }
 
 /// Summarise the modules once more for value flow, in parallel: those with an atom that lives, and of native ones the live functions.
@@ -211,22 +244,6 @@ fn find_ahead(
     }
     let of_section = || format!("{}: its section .lto_prune.summary", name());
     agreeing(Ok(from_section(bytes)), &of_section).map(|summary| (summary, Origin::Section))
-}
-
-fn summarise_one(
-    inputs: &Inputs,
-    module: ModuleId,
-    options: SummaryOptions,
-    sidecars: &Sidecars,
-    cache: Option<&Cache>,
-) -> LoadedSummary {
-    let bytes = inputs.module_bytes(module);
-    let mut refused = None;
-    let found = find_ahead(inputs, module, options, sidecars, &mut refused);
-    match found {
-        Some((summary, origin)) => LoadedSummary { module, summary, origin, key: None, refused },
-        None => LoadedSummary { refused, ..read(bytes, module, options, cache) },
-    }
 }
 
 /// The summary of a module from the cache, where that pays, or by its front end.

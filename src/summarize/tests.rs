@@ -43,9 +43,9 @@ fn order_and_cache() {
     let (inputs, mut loaded) = inputs(&objects);
     loaded.reverse();
     let cache = Cache::new(dir.path().join("cache"), cache::DEFAULT_LIMIT);
-    let plain = summarise(&inputs, &loaded, Granularity::Sections, None);
+    let plain = summarise(&inputs, &loaded, Granularity::Sections, None, false);
     for origin in [Origin::Extracted, Origin::Cache] {
-        let cached = summarise(&inputs, &loaded, Granularity::Sections, Some(&cache));
+        let cached = summarise(&inputs, &loaded, Granularity::Sections, Some(&cache), false);
         let expected = [Origin::Extracted, Origin::Extracted, Origin::Extracted, origin, origin];
         assert_eq!(cached.iter().map(|s| s.origin).collect::<Vec<_>>(), expected);
         for (a, b) in plain.iter().zip(&cached) {
@@ -65,7 +65,7 @@ fn an_input_that_changes_is_not_cached() {
     let (inputs, loaded) = inputs(&[compile(dir.path(), "a", &source)]);
     let cache = Cache::new(dir.path().join("cache"), cache::DEFAULT_LIMIT);
     let keep = || {
-        let made = summarise(&inputs, &loaded, Granularity::Functions, Some(&cache));
+        let made = summarise(&inputs, &loaded, Granularity::Functions, Some(&cache), false);
         let keys: Vec<_> = made.iter().map(|s| s.key).collect();
         let summaries: Vec<_> = made.iter().map(|s| &s.summary).collect();
         cache::LinkCache { cache: Some(&cache), keys: &keys }.if_unchanged(&inputs).put_new(&summaries);
@@ -87,9 +87,9 @@ fn a_sidecar_is_used_while_it_fits() {
     summarize_command(&command(&["--prune-level=sections", "DIR/a.o", "-o", "DIR/a.o.ltosum"], dir.path()))
         .unwrap();
     let (before, loaded) = inputs(&[object]);
-    let found = &summarise(&before, &loaded, Granularity::Sections, None)[0];
+    let found = &summarise(&before, &loaded, Granularity::Sections, None, false)[0];
     assert_eq!(found.origin, Origin::Sidecar);
-    assert_eq!(summarise(&before, &loaded, Granularity::Functions, None)[0].origin, Origin::Extracted);
+    assert_eq!(summarise(&before, &loaded, Granularity::Functions, None, false)[0].origin, Origin::Extracted);
     assert_eq!(found.summary, extract::extract(before.module_bytes(loaded[0]), Granularity::Sections));
 
     // Whatever byte of it is another one, also where it still says something.
@@ -99,13 +99,13 @@ fn a_sidecar_is_used_while_it_fits() {
         let mut bad = good.clone();
         bad[at] ^= 1;
         fs::write(&path, bad).unwrap();
-        let origin = summarise(&before, &loaded, Granularity::Sections, None)[0].origin;
+        let origin = summarise(&before, &loaded, Granularity::Sections, None, false)[0].origin;
         assert_eq!(origin, Origin::Extracted, "byte {at}");
     }
     fs::write(&path, good).unwrap();
 
     let (after, loaded) = inputs(&[compile(dir.path(), "a", "int f(void) { return g(); }")]);
-    assert_eq!(summarise(&after, &loaded, Granularity::Sections, None)[0].origin, Origin::Extracted);
+    assert_eq!(summarise(&after, &loaded, Granularity::Sections, None, false)[0].origin, Origin::Extracted);
 }
 
 /// The section is there with its final size before the summary is made, and only its contents change afterwards.
@@ -222,7 +222,7 @@ fn summaries_beside_an_archive_are_used_while_they_fit() {
         (inputs, loaded)
     };
     let origins = |(inputs, loaded): &(Inputs, Vec<ModuleId>)| -> Vec<Origin> {
-        summarise(inputs, loaded, Granularity::Functions, None).iter().map(|s| s.origin).collect()
+        summarise(inputs, loaded, Granularity::Functions, None, false).iter().map(|s| s.origin).collect()
     };
     let before = ar();
     assert_eq!(origins(&before), [Origin::Extracted; 2]);

@@ -34,7 +34,7 @@ impl Mixed {
         let dir = self.session.dir().to_owned();
         self.session.must(&Job::new(&dir, driver).words("-B plain -o plain.out").words(line));
         let pruned = Job::new(&dir, driver)
-            .words("-B shims -o out -Wl,--prune-report=report.json")
+            .words("-B shims -o out -Wl,--prune-report=report.json -Wl,--prune-worth=0")
             .words(line)
             .env("LTO_PRUNE_LINKER", &self.lld);
         let pruned = self.session.must(&pruned);

@@ -203,7 +203,10 @@ fn rustc(name: &str, linker: Linker, flags: impl FnOnce(&Driven) -> String) {
     let job =
         driven.job(env!("CARGO")).words("build --release --offline --locked --manifest-path").arg(&manifest);
     let job = job.env("CARGO_TARGET_DIR", &target).env("RUSTFLAGS", flags(&driven));
-    let job = job.env("LTO_PRUNE_FLAGS", format!("--prune-report={}/report.json", driven.dir.display()));
+    let job = job.env(
+        "LTO_PRUNE_FLAGS",
+        format!("--prune-worth=0 --prune-report={}/report.json", driven.dir.display()),
+    );
     driven.session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
     let report = crate::matrix::report(&driven.session, &driven.session.path("report.json"));
     let dead = report["atoms"].as_array().unwrap().iter().filter(|a| a["live"] == false).count();

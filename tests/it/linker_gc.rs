@@ -95,6 +95,7 @@ fn a_link_of_whole_sections_is_not_analysed() {
         (200, sections, "-Wl,--prune-level=pointers", true),
         (200, sections, "-Wl,--prune-stats", true),
         (200, sections, "-Wl,--icf=safe", true),
+        (200, sections, "-Wl,--prune-debug=shrink", true),
         (200, "-ffunction-sections", "", true),
         (200, "-fdata-sections", "", true),
     ] {
@@ -111,4 +112,41 @@ fn a_link_of_whole_sections_is_not_analysed() {
     for (is_analysed, output) in outputs {
         session.check(is_analysed && output == alone, "the same output where it is analysed");
     }
+}
+
+#[test]
+fn a_link_of_bitcode_is_left_to_llvm() {
+    let mut session = Session::new("linker_gc/bitcode");
+    let dir = session.dir().to_owned();
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    // Each function has a kilobyte of text, so that it is worth not to be read.
+    let text = "nop\\n".repeat(200);
+    let function = |i: usize| format!("void f{i}(void) {{ __asm__(\"{text}\"); }}\n");
+    let source: String = (0..200).map(function).collect();
+    session.write("many.c", source);
+    session.write("main.c", "void f0(void);\nint main(void) { f0(); return 0; }\n");
+    session.write("native.c", "void f1(void);\nvoid dead(void) { f1(); }\nint live(void) { return 0; }\n");
+    session.write("caller.c", "int live(void);\nvoid f0(void);\nint main(void) { f0(); return live(); }\n");
+    let clang = tools::tool("clang-19");
+    session.must(&Job::new(&dir, &clang).words("-O1 -flto=thin -c many.c main.c caller.c"));
+    session.must(&Job::new(&dir, "gcc").words("-O1 -c native.c"));
+    session.write("large.c", "void f1(void);\nvoid dead(void) { f1(); __asm__(\".skip 4096, 0x90\"); }\nint live(void) { return 0; }\n");
+    session.must(&Job::new(&dir, "gcc").words("-O1 -c large.c"));
+    let mut link = |inputs: &str, options: &str| {
+        let job = Job::new(&dir, &clang).words("-O1 -flto=thin many.o -o many").words(inputs).words(options);
+        let job = job.arg(format!("--ld-path={}", session.path("shims/ld.lto-prune").display()));
+        let job =
+            job.words("-Wl,--prune-time -Wl,--prune-no-cache").env("LTO_PRUNE_LINKER", Linker::Lld.path());
+        let outcome = session.must(&job);
+        session.must(&Job::new(&dir, "./many"));
+        (outcome.stderr.contains("summarise"), fs::read(session.path("many")).unwrap())
+    };
+    let (is_analysed, alone) = link("main.o", "");
+    assert!(!is_analysed, "bitcode alone is analysed");
+    let (is_analysed, reported) = link("main.o", "-Wl,--prune-report=report.json");
+    assert!(is_analysed && reported == alone, "a report changes nothing");
+    assert!(link("main.o", "-Wl,--prune-level=functions").0, "a level is named");
+    // Its dead function is too small.
+    assert!(!link("caller.o native.o", "").0, "little native code is analysed");
+    assert!(link("caller.o large.o", "").0, "much native code is not analysed");
 }

@@ -3,7 +3,7 @@
 //! For each, the objects are built once, linked plainly and through the tool by the same driver line, in two
 //! directories so that every name on the line is the same, and the two results are compared: exit status and
 //! messages of the link, the outputs' headers and symbols, what the programs print and how they end. Once for each fixture the pass
-//! estimate chooses which modules are decoded: then nothing goes that does not go if all are.
+//! estimate chooses which modules are decoded, and that link must keep all that the exact link keeps.
 
 use std::path::{Path, PathBuf};
 
@@ -167,8 +167,10 @@ impl MatrixBuild<'_> {
             job = job.arg("-Wl,--prune-report=report.json").env("LTO_PRUNE_LINKER", behind);
             job = job.args(self.case.words("Prune", self.config, Some(linker)));
         }
-        if kind == LinkKind::Estimated {
-            job = job.arg("-Wl,--prune-worth=1");
+        match kind {
+            LinkKind::Plain => {}
+            LinkKind::Pruned => job = job.arg("-Wl,--prune-worth=0"),
+            LinkKind::Estimated => job = job.arg("-Wl,--prune-worth=1"),
         }
         let output = if self.config.mode == Mode::Shared { "libout.so" } else { "out" };
         let job = job.arg("-o").arg(output);
@@ -217,7 +219,7 @@ impl MatrixBuild<'_> {
         }
     }
 
-    /// What the estimate left undivided only keeps more.
+    /// A link with an estimate keeps all that the exact one keeps.
     fn estimated(&mut self, exact: &Linked, estimated: &Linked, linker: Linker, what: &str) {
         self.session.check_eq(&estimated.outcome.status, &exact.outcome.status, &format!("{what}: link"));
         let facts = [exact, estimated].map(|linked| Facts::read(&linked.output));

@@ -17,13 +17,12 @@ fn dropped(edges: &[(usize, usize)]) -> (Vec<Vec<usize>>, usize) {
     let link = random_link(edges, 4, COUNT / 4);
     let resolution = link.resolution();
     let summaries: Vec<&ModuleSummary> = link.summaries.iter().collect();
-    let mut index = crate::index::build(link.inputs(&Inputs::default(), &resolution, &summaries));
+    let index = crate::index::build(link.inputs(&Inputs::default(), &resolution, &summaries));
     let run = |index: &Index| live(index);
     let order = referrers_first(&index, &run(&index));
     let mut all = Vec::new();
     for limit in 0..=order.len() {
-        index.keep_for_limit(&order[limit..]);
-        let liveness = run(&index);
+        let liveness = run(&index.clone().keeping_for_limit(&order[limit..]));
         all.push((0..COUNT).filter(|a| !liveness.is_live(AtomId::new(*a))).collect());
     }
     (all, order.len())
