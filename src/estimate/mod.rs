@@ -19,11 +19,10 @@ use crate::config::{Config, Dialect, Level, UnwindPruning};
 use crate::ids::ModuleId;
 use crate::index::{self, Index, LinkInputs};
 use crate::inputs::{FileKind, Inputs};
-use crate::propagate::solver::{Lattice, Problem, solve};
 use crate::resolve::{Resolution, link_limit};
 use crate::summarize::LoadedSummary;
 use crate::summarize::cache::LinkCache;
-use ranges::{RangeGraph, RangeKind};
+use ranges::{BY_PROGRAM, ModuleRanges, RangeGraph, RangeKind, Reached};
 
 /// A link with fewer bytes of code than this is decoded as a whole.
 const LITTLE_CODE: u64 = 64 << 10;
@@ -33,6 +32,9 @@ const LITTLE_BITCODE: usize = 128 << 10;
 const WORTH: u64 = 256;
 /// All modules together that are passed on as they are keep at most one dead byte of so many loaded bytes.
 const LOADED_FOR_ONE: u64 = 4_000;
+
+/// A link with so many times the budget of called values is taken to have more live code than the budget.
+const BUDGETS: u64 = 16;
 
 /// How many bytes must be removable from a module for it to be rewritten. With 0 all modules are decoded, and every dead byte is removed.
 pub fn threshold(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> u64 {
@@ -78,17 +80,16 @@ pub fn is_left_to_llvm(config: &Config, inputs: &Inputs, resolution: &Resolution
     let summaries: Vec<&ModuleSummary> = summaries.iter().collect();
     let link = LinkInputs { config, inputs, resolution, summaries: &summaries, cached: LinkCache::default() };
     let index = index::without_edges(link);
-    let graph = RangeGraph::new(link, &index);
+    let graph = RangeGraph::new(link, &index, &ranges_of(&summaries));
     let mentioned = resolution.symbols.enumerated().filter(|(_, symbol)| symbol.by_bitcode);
     let by_bitcode = mentioned.filter_map(|(id, _)| graph.range_of(id));
-    let roots = graph.roots(link, &index).chain(by_bitcode).map(|node| (node, FirstReason(0))).collect();
-    let reached = solve(&graph, roots);
-    let is_live = |node: u32| reached[node as usize].is_some();
-    let goes = |position: usize| {
-        let bytes = module_bytes(&graph, &index, summaries[position], position, &is_live);
+    let mut reached = Reached::new(&graph);
+    reached.add(graph.roots(link, &index).chain(by_bitcode), BY_PROGRAM);
+    let dead = |position: usize| {
+        let bytes = module_bytes(&reached, &index, summaries[position], position);
         bytes.dead + bytes.doubtful + bytes.whole
     };
-    (0..summaries.len()).map(goes).sum::<u64>() < WORTH
+    (0..summaries.len()).map(dead).sum::<u64>() < WORTH
 }
 
 /// The result of the pass.
@@ -111,30 +112,6 @@ impl Estimate {
     }
 }
 
-/// The first thing that reaches a range. 0 is the program. A larger number is one more than the position of a module that is passed on as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct FirstReason(u32);
-
-impl Lattice for FirstReason {
-    fn join(&mut self, other: &Self) -> bool {
-        let is_first = *other < *self;
-        *self = (*self).min(*other);
-        is_first
-    }
-}
-
-impl Problem for RangeGraph {
-    type Fact = FirstReason;
-
-    fn keys(&self) -> usize {
-        self.range_count()
-    }
-
-    fn transfer(&self, key: u32, fact: &FirstReason, implies: &mut dyn FnMut(u32, FirstReason)) {
-        self.targets(key).iter().for_each(|target| implies(*target, *fact));
-    }
-}
-
 /// The bytes of one module.
 #[derive(Debug, Clone, Copy, Default)]
 struct ModuleBytes {
@@ -151,13 +128,19 @@ struct ModuleBytes {
 /// Estimate how many bytes can be removed from each module.
 pub fn of_link(link: LinkInputs<'_>, threshold: u64) -> Estimate {
     let LinkInputs { config, summaries, .. } = link;
+    let ranges = ranges_of(summaries);
+    let atoms = || summaries.iter().flat_map(|summary| &summary.atoms);
+    let loaded: u64 = atoms().filter(|atom| atom.kind.is_alloc()).map(|atom| atom.size).sum();
+    let code: u64 = atoms().filter(|atom| atom.kind == AtomKind::Code).map(|atom| atom.size).sum();
+    let divisible: u64 = ranges.iter().map(ModuleRanges::divisible).sum();
+    if divisible < loaded / LOADED_FOR_ONE && code > config.prune.budget().saturating_mul(BUDGETS) {
+        return Estimate { divide: Vec::new(), not_worth: Vec::new() };
+    }
     let index = index::without_edges(link);
-    let graph = RangeGraph::new(link, &index);
-    let roots: Vec<(u32, FirstReason)> =
-        graph.roots(link, &index).map(|node| (node, FirstReason(0))).collect();
-    let reached = solve(&graph, roots.clone());
-    let is_live = |node: u32| reached[node as usize].is_some();
-    let of_module = |position| module_bytes(&graph, &index, summaries[position], position, &is_live);
+    let graph = RangeGraph::new(link, &index, &ranges);
+    let mut reached = Reached::new(&graph);
+    reached.add(graph.roots(link, &index), BY_PROGRAM);
+    let of_module = |position| module_bytes(&reached, &index, summaries[position], position);
     let bytes: Vec<ModuleBytes> = (0..summaries.len()).into_par_iter().map(of_module).collect();
     let is_undivided = |position: &usize| {
         let summary = summaries[*position];
@@ -168,7 +151,7 @@ pub fn of_link(link: LinkInputs<'_>, threshold: u64) -> Estimate {
     let live_code: u64 = bytes.iter().map(|bytes| bytes.live_code).sum();
     // Values are followed in all live functions, or in none.
     let is_followed = config.prune.level == Level::Pointers && live_code <= config.prune.budget();
-    let not_worth = not_worth(link, &index, &graph, roots, &is_live, &bytes, threshold);
+    let not_worth = not_worth(link, &index, reached, &bytes, threshold);
     let divide = |position: &usize| {
         let ModuleBytes { dead, live_code, .. } = bytes[*position];
         let is_worth = not_worth.binary_search_by_key(position, |(position, _)| *position).is_err();
@@ -177,13 +160,17 @@ pub fn of_link(link: LinkInputs<'_>, threshold: u64) -> Estimate {
     Estimate { divide: (0..summaries.len()).filter(divide).collect(), not_worth }
 }
 
+fn ranges_of(summaries: &[&ModuleSummary]) -> Vec<ModuleRanges> {
+    summaries.par_iter().map(|summary| ModuleRanges::new(summary)).collect()
+}
+
 fn module_bytes(
-    graph: &RangeGraph,
+    reached: &Reached<'_>,
     index: &Index,
     summary: &ModuleSummary,
     position: usize,
-    is_live: &dyn Fn(u32) -> bool,
 ) -> ModuleBytes {
+    let (graph, is_live) = (reached.graph, |node| reached.is_live(node));
     let mut bytes = ModuleBytes::default();
     for (id, atom) in index.atoms_of(position).zip(&summary.atoms) {
         if index.discarded[id] || !atom.kind.is_alloc() {
@@ -216,9 +203,7 @@ fn module_bytes(
 fn not_worth(
     link: LinkInputs<'_>,
     index: &Index,
-    graph: &RangeGraph,
-    roots: Vec<(u32, FirstReason)>,
-    is_live: &dyn Fn(u32) -> bool,
+    mut reached: Reached<'_>,
     bytes: &[ModuleBytes],
     threshold: u64,
 ) -> Vec<(usize, u64)> {
@@ -236,20 +221,19 @@ fn not_worth(
             && !index.modules[*position].kept_whole
     };
     let candidates: Vec<usize> = (0..bytes.len()).filter(goes).filter(|p| own(*p) < threshold).collect();
-    let mut initial = roots;
+    let graph = reached.graph;
     for position in &candidates {
         let atoms =
             index.atoms_of(*position).filter(|id| !index.discarded[*id]).map(|id| graph.ranges_of(id));
-        let stay = atoms.filter(|ranges| !linker_collects || is_live(ranges.start));
-        initial.extend(stay.flatten().map(|node| (node, FirstReason(*position as u32 + 1))));
+        let stay: Vec<_> = atoms.filter(|ranges| !linker_collects || reached.is_live(ranges.start)).collect();
+        reached.add(stay.into_iter().flatten(), *position as u32 + 1);
     }
-    let reached = solve(graph, initial);
     let mut kept: BTreeMap<usize, u64> =
         candidates.iter().map(|position| (*position, own(*position))).collect();
     for position in (0..summaries.len()).filter(|position| candidates.binary_search(position).is_err()) {
         for node in index.atoms_of(position).flat_map(|id| graph.ranges_of(id)) {
-            if let Some(FirstReason(reason @ 1..)) = reached[node as usize]
-                && let Some(sum) = kept.get_mut(&(reason as usize - 1))
+            if let Some(by) = reached.by_module(node)
+                && let Some(sum) = kept.get_mut(&by)
             {
                 *sum += graph.size(node);
             }
@@ -315,8 +299,8 @@ atom .text code section 1 size 0x80 align 16 flags exec,standard
     /// So that there is enough to leave something for.
     const LARGE: &str = "module native
 symbol \"\"
-symbol large global func in [.text] size 0x1000000
-atom .text code section 1 size 0x1000000 align 16 flags exec,standard
+symbol large global func in [.text] size 0x560000
+atom .text code section 1 size 0x560000 align 16 flags exec,standard
 ";
 
     fn one_of_large() -> String {

@@ -3,7 +3,8 @@
 //! Each atom has a vertex of its own. That vertex is live if a byte of the atom is live, and it has the references whose range is not known.
 //! A section that may be divided also has a vertex for each of its functions or objects. A range ends where the next range begins, because
 //! bytes without a name belong to the range before them (`summaries::native::split`). Edges come from relocations. A relocation against a section
-//! symbol refers to the range at its addend, and to the range 4 bytes further, where a PC-relative field points.
+//! symbol refers to the range at its addend, and to the range 4 bytes further, where a PC-relative field points. Reachability is a depth-first search,
+//! from the roots and then from one module after the other, so that it needs no lattice.
 
 use std::ops::Range;
 
@@ -40,7 +41,7 @@ struct SymbolRange {
 }
 
 /// The ranges of the atoms of one module.
-struct ModuleRanges {
+pub(super) struct ModuleRanges {
     /// By atom: its ranges, ascending; empty where it is not divided.
     of_atoms: Vec<Vec<SymbolRange>>,
 }
@@ -57,10 +58,50 @@ pub(super) struct RangeGraph {
     of_symbols: Vec<u32>,
 }
 
+/// What was reached from the program, and then from one module after the other.
+#[derive(Debug)]
+pub(super) struct Reached<'g> {
+    pub(super) graph: &'g RangeGraph,
+    /// By vertex: [`BY_PROGRAM`], one more than the position of the first module that reaches it, or [`NO_NODE`].
+    by: Vec<u32>,
+}
+
+/// The program reaches it from its roots.
+pub(super) const BY_PROGRAM: u32 = 0;
+
+impl<'g> Reached<'g> {
+    pub(super) fn new(graph: &'g RangeGraph) -> Self {
+        Reached { graph, by: vec![NO_NODE; graph.ranges.len()] }
+    }
+
+    /// Reach from these vertices all that nothing before reached.
+    pub(super) fn add(&mut self, nodes: impl Iterator<Item = u32>, by: u32) {
+        let mut work: Vec<u32> = nodes.collect();
+        while let Some(node) = work.pop() {
+            if self.by[node as usize] == NO_NODE {
+                self.by[node as usize] = by;
+                work.extend(self.graph.targets(node));
+            }
+        }
+    }
+
+    pub(super) fn is_live(&self, node: u32) -> bool {
+        self.by[node as usize] == BY_PROGRAM
+    }
+
+    /// The position of the module that reaches a vertex that the program does not reach.
+    pub(super) fn by_module(&self, node: u32) -> Option<usize> {
+        Some(self.by[node as usize])
+            .filter(|by| *by != NO_NODE)?
+            .checked_sub(1)
+            .map(|position| position as usize)
+    }
+}
+
 impl RangeGraph {
-    pub(super) fn new(link: LinkInputs<'_>, index: &Index) -> Self {
+    /// The graph of a link with these ranges, which are in load order.
+    pub(super) fn new(link: LinkInputs<'_>, index: &Index, modules: &[ModuleRanges]) -> Self {
         let LinkInputs { resolution, summaries, .. } = link;
-        let modules: Vec<ModuleRanges> = summaries.par_iter().map(|s| ModuleRanges::new(s)).collect();
         let mut graph = RangeGraph {
             first: Vec::with_capacity(index.atom_count() + 1),
             ranges: Vec::new(),
@@ -98,10 +139,6 @@ impl RangeGraph {
     /// The range in which the prevailing definition of a symbol is, if it is in a native module.
     pub(super) fn range_of(&self, symbol: SymbolId) -> Option<u32> {
         Some(self.of_symbols[symbol.index()]).filter(|node| *node != NO_NODE)
-    }
-
-    pub(super) fn range_count(&self) -> usize {
-        self.ranges.len()
     }
 
     pub(super) fn targets(&self, node: u32) -> &[u32] {
@@ -221,17 +258,27 @@ impl RangeGraph {
                 }
             }
         }
-        edges.retain(|(from, target)| from != target);
-        edges.sort_unstable();
-        edges.dedup();
         let mut counts = vec![0; nodes.len()];
         edges.iter().for_each(|(from, _)| counts[(from - nodes.start) as usize] += 1);
-        (counts, edges.into_iter().map(|(_, target)| target).collect())
+        let starts = counts.iter().scan(0, |end, count| Some(std::mem::replace(end, *end + count)));
+        let mut next: Vec<u32> = starts.collect();
+        let mut targets = vec![NO_NODE; edges.len()];
+        for (from, target) in edges {
+            let next = &mut next[(from - nodes.start) as usize];
+            targets[*next as usize] = target;
+            *next += 1;
+        }
+        (counts, targets)
     }
 }
 
 impl ModuleRanges {
-    fn new(summary: &ModuleSummary) -> Self {
+    /// The bytes of sections that may be divided.
+    pub(super) fn divisible(&self) -> u64 {
+        self.of_atoms.iter().flatten().map(|range| range.size).sum()
+    }
+
+    pub(super) fn new(summary: &ModuleSummary) -> Self {
         let mut of_atoms = vec![Vec::new(); summary.atoms.len()];
         if summary.kind != ModuleKind::Native || summary.granularity != Granularity::Sections {
             return ModuleRanges { of_atoms };
