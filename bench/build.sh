@@ -189,7 +189,7 @@ build_png() {
     line "$cc" png.o -l:libpng16.a -l:libz.a -lm
 }
 
-# own PACKAGE OUTPUT COMMAND: a project by its own build system, whose driver $CC the recorder stands in for when it links OUTPUT.
+# own PACKAGE OUTPUT COMMAND: a project by its own build system, without debug information, whose driver $CC the recorder stands in for when it links OUTPUT.
 own() {
     cp -a "$work/src/$1" build
     (cd build && BENCH_PROGRAM=$2 BENCH_OBJ=$dir CC=$here/record-cc.sh sh -ec "$3") >build.log 2>&1
@@ -198,15 +198,15 @@ own() {
 }
 
 build_gawk() {
-    own gawk gawk './configure -q --disable-nls --disable-extensions CC="$CC" && make -s -C support && make -s -j2 gawk'
+    own gawk gawk './configure -q --disable-nls --disable-extensions CC="$CC" CFLAGS=-O2 && make -s -C support && make -s -j2 gawk'
 }
 
 build_redis() {
-    own redis redis-server 'make -s -j2 CC="$CC" MALLOC=libc OPTIMIZATION=-O2 -C src redis-server'
+    own redis redis-server 'make -s -j2 CC="$CC" MALLOC=libc OPTIMIZATION=-O2 DEBUG= -C src redis-server'
 }
 
 build_git() {
-    own git git 'make -s -j2 CC="$CC" NO_OPENSSL=1 NO_CURL=1 NO_EXPAT=1 NO_GETTEXT=1 NO_TCLTK=1 NO_PERL=1 NO_PYTHON=1 git'
+    own git git 'make -s -j2 CC="$CC" CFLAGS=-O2 NO_OPENSSL=1 NO_CURL=1 NO_EXPAT=1 NO_GETTEXT=1 NO_TCLTK=1 NO_PERL=1 NO_PYTHON=1 git'
 }
 
 build_busybox() {
@@ -312,6 +312,7 @@ for program in "$@"; do
         bitcode=yes
         mode "$program" clang-bitcode "$CLANG" "$CLANGXX" "-O2 -w -flto"
         ;;
+    others-fd) mode fd gcc-others cc c++ "" ;;
     others-*)
         static=-static
         mode "$program" gcc-others "$GCC" "$GXX" "-O2 -w"

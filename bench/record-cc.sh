@@ -25,6 +25,8 @@ case $(basename "$out") in
             -o | -L) skip=1 ;;
             # The choice of the linker is the benchmark's.
             -fuse-ld=* | -B*) ;;
+            # A link that explains itself is not pruned.
+            -Wl,--verbose | -Wl,-Map* | -Wl,--print-map) ;;
             -L*) ;;
             *)
                 if [ -f "$arg" ]; then

@@ -92,7 +92,7 @@ pub fn is_left_to_llvm(config: &Config, inputs: &Inputs, resolution: &Resolution
     (0..summaries.len()).map(dead).sum::<u64>() < WORTH
 }
 
-/// The result of the pass.
+/// What is to be done with the modules of a link, by the estimate.
 #[derive(Debug)]
 pub struct Estimate {
     /// Positions of modules whose code has to be decoded, ascending.
@@ -112,7 +112,7 @@ impl Estimate {
     }
 }
 
-/// The bytes of one module.
+/// How many bytes of one module are loaded, live and dead, by the estimate.
 #[derive(Debug, Clone, Copy, Default)]
 struct ModuleBytes {
     loaded: u64,
@@ -133,7 +133,8 @@ pub fn of_link(link: LinkInputs<'_>, threshold: u64) -> Estimate {
     let loaded: u64 = atoms().filter(|atom| atom.kind.is_alloc()).map(|atom| atom.size).sum();
     let code: u64 = atoms().filter(|atom| atom.kind == AtomKind::Code).map(|atom| atom.size).sum();
     let divisible: u64 = ranges.iter().map(ModuleRanges::divisible).sum();
-    if divisible < loaded / LOADED_FOR_ONE && code > config.prune.budget().saturating_mul(BUDGETS) {
+    let is_followed = code <= config.prune.budget().saturating_mul(BUDGETS);
+    if divisible < loaded / LOADED_FOR_ONE && !is_followed && !linker_collects(config) {
         return Estimate { divide: Vec::new(), not_worth: Vec::new() };
     }
     let index = index::without_edges(link);
@@ -158,6 +159,11 @@ pub fn of_link(link: LinkInputs<'_>, threshold: u64) -> Estimate {
         is_undivided(position) && (dead > 0 && is_worth || is_followed && live_code > 0)
     };
     Estimate { divide: (0..summaries.len()).filter(divide).collect(), not_worth }
+}
+
+/// Whether lld collects dead sections of the objects that it gets. No object has to be rewritten for those.
+fn linker_collects(config: &Config) -> bool {
+    config.gc_sections && config.linker.dialect == Dialect::Lld
 }
 
 fn ranges_of(summaries: &[&ModuleSummary]) -> Vec<ModuleRanges> {
@@ -208,8 +214,7 @@ fn not_worth(
     threshold: u64,
 ) -> Vec<(usize, u64)> {
     let LinkInputs { config, summaries, .. } = link;
-    // lld collects dead sections of the objects that it gets. Nothing of an object has to be rewritten for those.
-    let linker_collects = config.gc_sections && config.linker.dialect == Dialect::Lld;
+    let linker_collects = linker_collects(config);
     let own = |position: usize| {
         let ModuleBytes { dead, doubtful, whole, .. } = bytes[position];
         dead + doubtful + if linker_collects { 0 } else { whole }

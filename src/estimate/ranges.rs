@@ -18,15 +18,15 @@ use crate::ids::{AtomId, Id, SymbolId};
 use crate::index::{Index, LinkInputs};
 use crate::resolve::Prevailing;
 
-/// No vertex.
+/// The number of no vertex of the graph.
 const NO_NODE: u32 = u32::MAX;
 
-/// The condition under which a range is live.
+/// The condition under which a range of an atom is live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RangeKind {
     /// It stands for the atom: any live range of it.
     Atom,
-    /// Only a reference to it.
+    /// Only a reference to the range makes it live.
     ByReference,
     /// Any live range of its section: a static function.
     WithSection,

@@ -51,7 +51,10 @@ fn same_link(session: &mut Session, compiler: &str, linker: Linker, line: &str) 
     let _ = std::fs::remove_file(&report);
     for (folder, options) in [
         (format!("plain-{}", linker.name()), ""),
-        ("shims".to_owned(), "-Wl,--prune-level=off -Wl,--prune-report=report.json -Wl,--prune-strict"),
+        (
+            "shims".to_owned(),
+            "-Wl,--prune-level=off -Wl,--prune-worth=0 -Wl,--prune-report=report.json -Wl,--prune-strict",
+        ),
     ] {
         let _ = std::fs::remove_file(&out);
         let job = Job::new(&dir, compiler).arg("-B").arg(folder).words(line).words("-o out").words(options);
