@@ -25,19 +25,27 @@ use crate::error::Result;
 /// A mistake in an option of ours, or no linker to stand in front of. A mistake in one of the linker's options is
 /// none: it stays on the line and the linker reports it.
 pub fn parse(args: &[OsString], namesake: Option<&OsStr>, env: &Environment<'_>) -> Result<Config> {
-    let windows_quoting = args.iter().any(|w| w == "--rsp-quoting=windows");
-    let words = if windows_quoting { args.to_vec() } else { words::expand(args) };
+    // Another syntax than that of the words here.
+    let is_quoted = args.iter().any(|word| words::is_quoting(word));
+    let words = if is_quoted { args.to_vec() } else { words::expand(args) };
+    let (unread, words): (Vec<_>, Vec<_>) = words.into_iter().partition(|w| words::is_response_file(w));
     let (ours, theirs): (Vec<_>, Vec<_>) = words.into_iter().partition(|w| prune::is_ours(w));
     let options = prune::parse(&ours, env)?;
     let linker = linker::choose(options.linker.as_deref(), namesake, env)?;
     let mut config = line::interpret(theirs, linker, options);
     config.prune.name_files_after(&config.output);
-    if windows_quoting {
-        config.unmodelled.push("--rsp-quoting=windows".to_owned());
+    if is_quoted {
+        config.unmodelled.push("--rsp-quoting".to_owned());
     }
     config.unmodelled.extend((env.names)().into_iter().filter(|name| is_option(name, config.linker.dialect)));
-    if config.linker.dialect == Dialect::Mold && words::are_nested(args) {
+    if !unread.is_empty() {
+        config.unmodelled.push("a response file of another syntax, or that names itself".to_owned());
+    }
+    let is_nested = config.linker.dialect == Dialect::Mold && words::are_nested(args);
+    if is_nested {
         config.malformed.push("a response file that names another one".to_owned());
+    }
+    if is_nested || !unread.is_empty() {
         config.linker_args = args.iter().filter(|word| !prune::is_ours(word)).cloned().collect();
     }
     Ok(config)

@@ -20,7 +20,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode, ExitStatus, Output, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Output};
 
 use crate::config::{Config, Dialect, InputArg};
 use crate::emit::CopyNames;
@@ -74,7 +74,7 @@ pub fn run_plain(config: &Config) -> Result<ExitStatus> {
 /// Link the originals by the linker that waits. If none can take the line, none waits any more.
 fn plain_by_waiting(config: &Config) -> Option<Result<ExitStatus>> {
     let failed = |e| Error::io(Stage::Link, &config.linker.path, "wait for the linker", e);
-    let status = waiting::link_originals(&config.linker_args);
+    let status = waiting::link_originals(config);
     waiting::end();
     Some(status?.map_err(failed))
 }
@@ -144,16 +144,37 @@ fn run(config: &Config, line: &[OsString], folder: &Path) -> Result<Output> {
     } else {
         command.args(line);
     }
-    command.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    bound::output(&mut command).map_err(failed)
+    bound::output(command).map_err(failed)
 }
 
 /// Let out what the linker printed, with the names that the user knows.
-pub fn print_messages(output: &Output, names: &CopyNames, workspace: &Workspace, config: &Config) {
+///
+/// # Errors
+/// Standard output can't be written, which makes a linker fail.
+pub fn print_messages(
+    output: &Output,
+    names: &CopyNames,
+    workspace: &Workspace,
+    config: &Config,
+) -> Result<()> {
     let restore = |text: &[u8]| restore_paths(text, names, workspace, config);
-    // A closed pipe is the reader's business, as it is when the linker writes itself.
-    let _ = std::io::stdout().write_all(&restore(&output.stdout));
-    let _ = std::io::stderr().write_all(&restore(&output.stderr));
+    let Output { status, stdout, stderr } = output;
+    let restored = Output { status: *status, stdout: restore(stdout), stderr: restore(stderr) };
+    print(&restored)
+        .map_err(|e| Error::io(Stage::Link, "standard output", "write what the linker printed", e))
+}
+
+/// Let out what a linker printed.
+///
+/// # Errors
+/// Standard output can't be written.
+fn print(output: &Output) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(&output.stdout)?;
+    stdout.flush()?;
+    // Where standard error can't be written, no message of that can be either.
+    let _ = std::io::stderr().write_all(&output.stderr);
+    Ok(())
 }
 
 fn restore_paths(text: &[u8], names: &CopyNames, workspace: &Workspace, config: &Config) -> Vec<u8> {

@@ -131,7 +131,9 @@ fn prune_and_link(
     verified?;
     let output = output?;
     if !output.status.success() {
-        return Ok(PruneOutcome { refused: Some(output.stderr), ..originals(link)? });
+        // Both streams come as the first one where they are one file.
+        let refusal = if output.stderr.is_empty() { output.stdout } else { output.stderr };
+        return Ok(PruneOutcome { refused: Some(refusal), ..originals(link)? });
     }
     let facts = timer.stage(Stage::Verify, || verified_output(sources, &workspace, plain))?;
     let is_missing = |name: &&&str| {
@@ -152,8 +154,8 @@ fn prune_and_link(
     }
     link::rewrite_side_outputs(config, &emitted.names, &workspace, Some(&opened))?;
     let totals = account(link, &read)?;
+    link::print_messages(&output, &emitted.names, &workspace, config)?;
     workspace.publish(config)?;
-    link::print_messages(&output, &emitted.names, &workspace, config);
     Ok(PruneOutcome { linked: true, totals, limits: uncollected(sources), ..PruneOutcome::default() })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Rules of libiberty's `expandargv` and LLVM's `TokenizeGNUCommandLine`, which agree: white space separates, either
 //! quote groups, a backslash takes the next byte as it is, inside quotes too. A file that can't be read leaves its
-//! word as it stands, so that the linker reports it. Left out: `--rsp-quoting=windows` (see `args`).
+//! word as it stands, so that the linker reports it. Left out, for the linker to read: `--rsp-quoting=windows`, and files with a byte order mark.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -10,6 +10,8 @@ use std::path::Path;
 
 /// libiberty's bound on expansions: a response file that names itself would never end.
 const MAX_EXPANSIONS: usize = 2000;
+/// Of UTF-8 and both orders of UTF-16.
+const BYTE_ORDER_MARKS: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"];
 
 pub fn split(text: &[u8]) -> Vec<OsString> {
     let mut words = Vec::new();
@@ -94,6 +96,18 @@ pub fn expand(args: &[OsString]) -> Vec<OsString> {
     out
 }
 
+/// Whether lld reads response files in another syntax than ours, unless a later word says otherwise.
+pub fn is_quoting(word: &OsStr) -> bool {
+    let name = word.as_bytes().strip_prefix(b"-").map(|name| name.strip_prefix(b"-").unwrap_or(name));
+    name.is_some_and(|name| name.starts_with(b"rsp-quoting") && name != b"rsp-quoting=posix")
+}
+
+/// Whether a word is a response file that [`expand`] leaves to the linker.
+pub fn is_response_file(word: &OsStr) -> bool {
+    // It may be a pipe, which the linker can read only once.
+    word.as_bytes().strip_prefix(b"@").is_some_and(|name| Path::new(OsStr::from_bytes(name)).exists())
+}
+
 /// Whether a response file names another one, which to mold is a name of a file like any other.
 pub fn are_nested(args: &[OsString]) -> bool {
     let files = args.iter().filter_map(|word| read(word.as_bytes().strip_prefix(b"@")?));
@@ -101,7 +115,10 @@ pub fn are_nested(args: &[OsString]) -> bool {
 }
 
 fn read(name: &[u8]) -> Option<Vec<u8>> {
-    std::fs::read(Path::new(OsStr::from_bytes(name))).ok()
+    let text = std::fs::read(Path::new(OsStr::from_bytes(name))).ok()?;
+    // To lld a file that begins with a byte order mark is text in that encoding.
+    let is_marked = BYTE_ORDER_MARKS.iter().any(|mark| text.starts_with(mark));
+    (!is_marked).then_some(text)
 }
 
 #[cfg(test)]
@@ -148,11 +165,27 @@ mod tests {
     }
 
     #[test]
+    fn files_of_another_syntax_are_left_to_the_linker() {
+        let dir = tempfile::tempdir().unwrap();
+        for mark in BYTE_ORDER_MARKS {
+            let file = dir.path().join("marked");
+            std::fs::write(&file, [mark, b"a.o"].concat()).unwrap();
+            let args = os(&[&format!("@{}", file.display())]);
+            assert_eq!(expand(&args), args);
+            assert!(is_response_file(&args[0]));
+        }
+        for word in ["--rsp-quoting=windows", "-rsp-quoting=windows", "--rsp-quoting"] {
+            assert!(is_quoting(OsStr::new(word)), "{word}");
+        }
+        assert!(!is_quoting(OsStr::new("--rsp-quoting=posix")) && !is_response_file(OsStr::new("@/none")));
+    }
+
+    #[test]
     fn a_file_that_names_itself_ends() {
         let dir = tempfile::tempdir().unwrap();
         let a = dir.path().join("a");
         std::fs::write(&a, format!("x @{}", a.display())).unwrap();
         let words = expand(&os(&[&format!("@{}", a.display())]));
-        assert_eq!(words.len(), MAX_EXPANSIONS + 1);
+        assert!(words.len() == MAX_EXPANSIONS + 1 && is_response_file(&words[MAX_EXPANSIONS]));
     }
 }

@@ -6,13 +6,15 @@
 //! Left out: children of the linker; those that fork to link are told not to.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, Output};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rustix::fs::fstat;
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGXFSZ};
 
@@ -73,7 +75,7 @@ pub fn send(child: u32, signal: i32) {
 /// The signals that ask a process to end.
 const ENDING: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 /// How long a signal to the whole group may take to reach us after it has ended the linker.
-const GRACE: Duration = Duration::from_millis(200);
+pub(super) const GRACE: Duration = Duration::from_millis(200);
 
 static CHILD: Mutex<Option<u32>> = Mutex::new(None);
 
@@ -81,11 +83,28 @@ fn child() -> std::sync::MutexGuard<'static, Option<u32>> {
     CHILD.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Run a command to its end; a signal that ends us kills it.
-pub fn output(command: &mut Command) -> std::io::Result<Output> {
+/// Start a command and hold back what it prints. If our standard streams are one file, so are its streams, and the order of its messages stays.
+pub(super) fn spawn(mut command: Command) -> std::io::Result<Child> {
+    command.stdin(Stdio::inherit());
+    if !prints_to_one_file() {
+        return command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    }
+    let (reader, writer) = std::io::pipe()?;
+    let mut process = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
+    process.stdout = Some(OwnedFd::from(reader).into());
+    Ok(process)
+}
+
+fn prints_to_one_file() -> bool {
+    let streams = (fstat(std::io::stdout()), fstat(std::io::stderr()));
+    matches!(streams, (Ok(out), Ok(err)) if (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino))
+}
+
+/// Run a command to its end, and hold back what it prints; a signal that ends us kills it.
+pub fn output(command: Command) -> std::io::Result<Output> {
     let process = {
         let mut child = child();
-        let process = command.spawn()?;
+        let process = spawn(command)?;
         *child = Some(process.id());
         process
     };

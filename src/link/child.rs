@@ -40,9 +40,9 @@ pub fn pass_signals_on() -> std::io::Result<()> {
     };
     let wait = move || {
         for signal in signals.forever() {
-            // As system(3) does: a second interrupt would end a linker that is cleaning up after the first.
+            // A terminal interrupts the whole group: a second interrupt would end a linker that is cleaning up after the first.
             if signal == SIGINT || signal == SIGQUIT {
-                continue;
+                std::thread::sleep(bound::GRACE);
             }
             for process in processes().iter() {
                 bound::send(*process, signal);

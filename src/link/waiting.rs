@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::process::{Child, ExitStatus, Output, Stdio};
+use std::process::{Child, ExitStatus, Output};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -49,8 +49,10 @@ pub(super) fn link(line: &[OsString]) -> Option<std::io::Result<Output>> {
 }
 
 /// Give it the line of the originals, wait for its end, and let out what it printed; `None` if there is none that could take the line. Signals go to
-/// it. At a terminal the linker has to print itself, with colours and as it goes.
-pub(super) fn link_originals(line: &[OsString]) -> Option<std::io::Result<ExitStatus>> {
+/// it. At a terminal the linker has to print itself, with colours and as it goes. If what it printed can't be written, the answer is `None` too:
+/// the next linker fails as it does without us.
+pub(super) fn link_originals(config: &Config) -> Option<std::io::Result<ExitStatus>> {
+    let line = &config.linker_args;
     if prints_to_terminal() || !is_writable(line) {
         return None;
     }
@@ -62,12 +64,17 @@ pub(super) fn link_originals(line: &[OsString]) -> Option<std::io::Result<ExitSt
     drop(pipe.write_all(&response_file(line)).map(|()| drop(pipe)));
     let output = process.wait_with_output();
     child::ended(id);
-    Some(output.map(|output| {
-        // A closed pipe is the reader's business, as it is when the linker writes itself.
-        let _ = std::io::stderr().write_all(&output.stderr);
-        let _ = std::io::stdout().write_all(&output.stdout);
-        output.status
-    }))
+    match output {
+        Ok(output) if super::print(&output).is_err() => {
+            // A linker that can't print its map leaves no output.
+            if output.status.success() {
+                super::remove_output(config);
+            }
+            None
+        }
+        Ok(output) => Some(Ok(output.status)),
+        Err(error) => Some(Err(error)),
+    }
 }
 
 /// End the linker that waits, for another one does this link.
@@ -138,8 +145,7 @@ fn started(config: &Config) -> std::io::Result<WaitingLinker> {
     fcntl_setfd(&theirs, FdFlags::empty())?;
     let mut command = bound::command(&config.linker.path);
     command.args(EMULATION).arg(format!("@/proc/self/fd/{}", theirs.as_raw_fd()));
-    command.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    Ok(WaitingLinker { process: command.spawn()?, line })
+    Ok(WaitingLinker { process: bound::spawn(command)?, line })
 }
 
 #[cfg(test)]

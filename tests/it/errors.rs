@@ -4,12 +4,12 @@
 //! (undefined and duplicate symbols, missing libraries) is there.
 
 use std::os::unix::fs::FileTypeExt as _;
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::run::{Job, Session};
+use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
 const MAIN: &str = "int dead(void) { return 1; }\nint main(void) { return 0; }\n";
@@ -63,6 +63,77 @@ echo half > "$out"
 : > started
 "#;
 
+/// The status of a link that was asked to end.
+fn ended(session: &mut Session, child: &mut Child) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if start.elapsed() > Duration::from_secs(10) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            session.fail("a signal does not end the link");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn interrupt_sent_to_us_alone_ends_the_linker() {
+    let mut session = prepare("interrupted-alone");
+    let fake = fake_linker(&session, &format!("{HALF_AN_OUTPUT}\nexec sleep 60"));
+    let job = as_linker(&session).words("-r main.o -o out --prune-report=report.json");
+    let mut command = job.env("LTO_PRUNE_LINKER", fake).command();
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    let start = Instant::now();
+    while !session.path("started").exists() && start.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let dir = session.dir().to_owned();
+    session.must(&Job::new(&dir, "/bin/kill").arg("-INT").arg(child.id().to_string()));
+    let status = ended(&mut session, &mut child);
+    session.check(status.signal() == Some(2), "the linker's signal is ours");
+}
+
+/// Run lld by a shell with these words and `redirections`.
+fn by_lld(session: &mut Session, linker: &Path, words: &str, redirections: &str) -> Outcome {
+    let script = format!("\"$0\" -m elf_x86_64 --threads=1 {words} {redirections}");
+    let dir = session.dir().to_owned();
+    let job = Job::new(&dir, "bash").arg("-c").arg(script).arg(linker);
+    session.run(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()))
+}
+
+#[test]
+fn messages_of_lld_keep_their_order() {
+    let mut session = prepare("order");
+    let dir = session.dir().to_owned();
+    session.write("undefined.c", "int missing(void);\nint _start(void) { return missing(); }\n");
+    session.must(&Job::new(&dir, "gcc").words("-O1 -c undefined.c"));
+    let ours = as_linker(&session).command().get_program().to_owned();
+    let words = "main.o undefined.o -o out --gc-sections --print-gc-sections";
+    let plain = by_lld(&mut session, &Linker::Lld.path(), words, "2>&1");
+    let found = by_lld(&mut session, Path::new(&ours), words, "2>&1");
+    session.check(plain.stdout.ends_with("undefined.o:(_start)\n"), &plain.stdout);
+    session.check_eq(&(found.status, found.stdout), &(plain.status, plain.stdout), "messages in one file");
+}
+
+#[test]
+fn map_that_cannot_be_written_fails_the_link() {
+    let mut session = prepare("full");
+    let ours = as_linker(&session).command().get_program().to_owned();
+    // One link that is pruned, and one of the originals.
+    for options in ["", "--gc-sections"] {
+        let words = format!("main.o -e main -o out -Map=- {options}");
+        let plain = by_lld(&mut session, &Linker::Lld.path(), &words, ">/dev/full");
+        let found = by_lld(&mut session, Path::new(&ours), &words, ">/dev/full");
+        session.check(!plain.ok() && !session.path("out").exists(), "lld fails");
+        session.check_eq(&found.status, &plain.status, &found.stderr);
+        session.check(found.stderr.ends_with(&plain.stderr), &found.stderr);
+        session.check(!session.path("out").exists(), "an output without its map");
+    }
+}
+
 #[test]
 fn interrupted_link_leaves_nothing() {
     for signal in ["INT", "TERM"] {
@@ -84,18 +155,7 @@ fn interrupted_link_leaves_nothing() {
         let kill =
             Job::new(&dir, "/bin/kill").arg(format!("-{signal}")).arg("--").arg(format!("-{}", child.id()));
         session.must(&kill);
-        let start = Instant::now();
-        let status = loop {
-            if let Some(status) = child.try_wait().unwrap() {
-                break status;
-            }
-            if start.elapsed() > Duration::from_secs(10) {
-                child.kill().unwrap();
-                child.wait().unwrap();
-                session.fail("a signal does not end the link");
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        let status = ended(&mut session, &mut child);
         session.check(!status.success(), "an interrupted link succeeds");
         let mut after = listing(session.dir());
         after.retain(|n| n != "started");
