@@ -38,7 +38,10 @@ struct RelinkedProgram {
 
 impl RelinkedProgram {
     fn of(link: &Link, scratch: &Path) -> Result<Self> {
-        let is_object = |word: &&String| !word.starts_with('/') && word.ends_with(".o");
+        // Some builds call archives so.
+        let is_elf =
+            |word: &str| std::fs::read(link.dir.join(word)).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF"));
+        let is_object = |word: &&String| !word.starts_with('/') && word.ends_with(".o") && is_elf(word);
         let size = |word: &String| std::fs::metadata(link.dir.join(word)).map_or(0, |meta| meta.len());
         let mut objects: Vec<&String> = link.linker_args.iter().filter(is_object).collect();
         objects.sort_by_key(|word| size(word));
