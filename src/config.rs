@@ -197,6 +197,11 @@ impl PruneOptions {
         self.budget.unwrap_or(if self.level_explicit { u64::MAX } else { DEFAULT_BUDGET })
     }
 
+    /// Whether values are followed in no link with so many bytes of code: it is taken to have more live code than the budget.
+    pub fn follows_no_values(&self, code: u64) -> bool {
+        self.level != Level::Pointers || code > self.budget().saturating_mul(16)
+    }
+
     /// Replace `%o` in the names of files and folders by the name of the link's output.
     ///
     /// Files that a link writes get a name of their own for each output: see [`name_of_its_own`]. Folders of build actions
@@ -430,6 +435,11 @@ impl Config {
     /// Whether the link makes a report, for any of its forms.
     pub fn wants_report(&self) -> bool {
         self.prune.wants_report() || self.opt_remarks.is_some()
+    }
+
+    /// Whether lld collects dead sections of the objects that it gets. No object has to be rewritten for those.
+    pub fn lld_collects(&self) -> bool {
+        self.gc_sections && self.linker.dialect == Dialect::Lld
     }
 
     /// Whether nobody needs the debug information of objects from which something goes.

@@ -201,22 +201,20 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let worth = timer.stage(Stage::Estimate, || estimate::threshold(config, &inputs, &resolution));
     let summarise = || summarize::of_link(config, &inputs, &resolution, cache, worth > 0);
     let mut modules = ManuallyDrop::new(timer.stage(Stage::Summarise, summarise));
-    loop {
-        if worth == 0 {
-            break;
-        }
+    let mut is_known = worth == 0;
+    while !is_known {
         let estimate =
             || estimate::of_link(link_inputs(config, &inputs, &resolution, &summaries_of(&modules)), worth);
         let estimate = timer.stage(Stage::Estimate, estimate);
-        if estimate.divide.is_empty() {
-            estimate.keep_whole(&mut modules);
-            break;
-        }
         timer.stage(Stage::Summarise, || {
             summarize::divide(config, &inputs, &mut modules, &estimate.divide, cache)
         });
+        is_known = estimate.divide.is_empty();
+        if is_known {
+            estimate.keep_whole(&mut modules);
+        }
     }
-    // Every module from which enough can be removed is divided, or a limit says why it is not.
+    // A module that can lose enough bytes is divided, or a limit says why it is not.
     timer.work(summarize::divided_code(&modules));
     summarize::report_refusals(config, &inputs, &modules, cache)?;
     let (index, live, followed) = index_modules(config, &inputs, &resolution, &mut modules, cache, timer);

@@ -16,10 +16,10 @@ use rayon::prelude::*;
 use summaries::{AtomKind, Granularity, Limit, LimitRecord, ModuleKind, ModuleSummary, extract, native};
 
 use crate::config::{Config, Dialect, Level, UnwindPruning};
-use crate::ids::ModuleId;
+use crate::ids::{ModuleId, SymbolId};
 use crate::index::{self, Index, LinkInputs};
 use crate::inputs::{FileKind, Inputs};
-use crate::resolve::{Resolution, link_limit};
+use crate::resolve::{Prevailing, Resolution, link_limit};
 use crate::summarize::LoadedSummary;
 use crate::summarize::cache::LinkCache;
 use ranges::{BY_PROGRAM, ModuleRanges, RangeGraph, RangeKind, Reached};
@@ -30,11 +30,8 @@ const LITTLE_CODE: u64 = 64 << 10;
 const LITTLE_BITCODE: usize = 128 << 10;
 /// A module is passed to the linker as it is if fewer bytes than this could be removed from it. `bench links` prints what is missed.
 const WORTH: u64 = 256;
-/// All modules together that are passed on as they are keep at most one dead byte of so many loaded bytes.
-const LOADED_FOR_ONE: u64 = 4_000;
-
-/// A link with so many times the budget of called values is taken to have more live code than the budget.
-const BUDGETS: u64 = 16;
+/// All modules together that are passed on as they are keep at most one dead byte for so many live bytes.
+const LIVE_FOR_ONE: u64 = 4_000;
 
 /// How many bytes must be removable from a module for it to be rewritten. With 0 all modules are decoded, and every dead byte is removed.
 pub fn threshold(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> u64 {
@@ -43,7 +40,7 @@ pub fn threshold(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) 
     let in_actions = prune.plan_dir.is_some()
         || prune.emitted_dir.is_some()
         || inputs.files.iter().any(|file| file.interface.is_some());
-    // Which functions may unwind is asked of code.
+    // The code says which functions may unwind.
     let asks_code = prune.unwind != UnwindPruning::Keep;
     if in_actions
         || asks_code
@@ -63,13 +60,15 @@ pub fn threshold(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) 
     })
 }
 
-/// Whether the linker can be left alone with a link of LLVM bitcode. LLVM itself removes unreachable definitions of bitcode. It keeps more than this
-/// tool only if dead native code refers to bitcode, so the answer is no if native modules have enough dead bytes. No body of bitcode is read.
+/// Whether the linker can be left alone with a link of LLVM bitcode. LLVM itself removes unreachable definitions of bitcode. It keeps one for dead
+/// native code that refers to it. So the answer is no if there is such a reference, or if native modules have enough dead bytes. No body of bitcode is read.
 pub fn is_left_to_llvm(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> bool {
     let loaded = &resolution.loaded;
     let bitcode = loaded.iter().filter(|module| inputs.modules[**module].kind == FileKind::Bitcode);
     let bitcode: usize = bitcode.map(|module| inputs.module_bytes(*module).len()).sum();
-    if config.linker.dialect != Dialect::Lld || config.prune.level_explicit || bitcode < LITTLE_BITCODE {
+    let prune = &config.prune;
+    let worth = prune.worth.unwrap_or(if prune.level_explicit { 0 } else { WORTH });
+    if config.linker.dialect != Dialect::Lld || worth == 0 || bitcode < LITTLE_BITCODE {
         return false;
     }
     let summary = |module: &ModuleId| match inputs.modules[*module].kind {
@@ -85,11 +84,23 @@ pub fn is_left_to_llvm(config: &Config, inputs: &Inputs, resolution: &Resolution
     let by_bitcode = mentioned.filter_map(|(id, _)| graph.range_of(id));
     let mut reached = Reached::new(&graph);
     reached.add(graph.roots(link, &index).chain(by_bitcode), BY_PROGRAM);
-    let dead = |position: usize| {
-        let bytes = module_bytes(&reached, &index, summaries[position], position);
-        bytes.dead + bytes.doubtful + bytes.whole
+    let is_bitcode = |symbol: SymbolId| match resolution.symbols[symbol].prevailing {
+        Prevailing::Module { module, .. } => inputs.modules[module].kind == FileKind::Bitcode,
+        _ => false,
     };
-    (0..summaries.len()).map(dead).sum::<u64>() < WORTH
+    let mut dead = 0;
+    for (position, summary) in summaries.iter().enumerate() {
+        let bytes = module_bytes(&reached, &index, summary, position);
+        dead += bytes.dead + bytes.doubtful + bytes.whole;
+        // A local function may be dead with the range that calls it.
+        let is_live =
+            |node| reached.is_live(node) && !(bytes.dead > 0 && graph.kind(node) == RangeKind::WithSection);
+        if graph.symbols_of(link, &index, position).any(|(from, symbol)| !is_live(from) && is_bitcode(symbol))
+        {
+            return false;
+        }
+    }
+    dead < worth
 }
 
 /// What is to be done with the modules of a link, by the estimate.
@@ -129,13 +140,13 @@ struct ModuleBytes {
 pub fn of_link(link: LinkInputs<'_>, threshold: u64) -> Estimate {
     let LinkInputs { config, summaries, .. } = link;
     let ranges = ranges_of(summaries);
-    let atoms = || summaries.iter().flat_map(|summary| &summary.atoms);
-    let loaded: u64 = atoms().filter(|atom| atom.kind.is_alloc()).map(|atom| atom.size).sum();
-    let code: u64 = atoms().filter(|atom| atom.kind == AtomKind::Code).map(|atom| atom.size).sum();
-    let divisible: u64 = ranges.iter().map(ModuleRanges::divisible).sum();
-    let is_followed = code <= config.prune.budget().saturating_mul(BUDGETS);
-    if divisible < loaded / LOADED_FOR_ONE && !is_followed && !linker_collects(config) {
-        return Estimate { divide: Vec::new(), not_worth: Vec::new() };
+    // No section divides, then, and the linker leaves each dead section to us.
+    if ranges.iter().all(ModuleRanges::is_whole) && !config.lld_collects() {
+        let code =
+            summaries.iter().flat_map(|summary| &summary.atoms).filter(|atom| atom.kind == AtomKind::Code);
+        if config.prune.follows_no_values(code.map(|atom| atom.size).sum()) {
+            return Estimate { divide: Vec::new(), not_worth: Vec::new() };
+        }
     }
     let index = index::without_edges(link);
     let graph = RangeGraph::new(link, &index, &ranges);
@@ -159,11 +170,6 @@ pub fn of_link(link: LinkInputs<'_>, threshold: u64) -> Estimate {
         is_undivided(position) && (dead > 0 && is_worth || is_followed && live_code > 0)
     };
     Estimate { divide: (0..summaries.len()).filter(divide).collect(), not_worth }
-}
-
-/// Whether lld collects dead sections of the objects that it gets. No object has to be rewritten for those.
-fn linker_collects(config: &Config) -> bool {
-    config.gc_sections && config.linker.dialect == Dialect::Lld
 }
 
 fn ranges_of(summaries: &[&ModuleSummary]) -> Vec<ModuleRanges> {
@@ -214,10 +220,9 @@ fn not_worth(
     threshold: u64,
 ) -> Vec<(usize, u64)> {
     let LinkInputs { config, summaries, .. } = link;
-    let linker_collects = linker_collects(config);
     let own = |position: usize| {
         let ModuleBytes { dead, doubtful, whole, .. } = bytes[position];
-        dead + doubtful + if linker_collects { 0 } else { whole }
+        dead + doubtful + if config.lld_collects() { 0 } else { whole }
     };
     let goes = |position: &usize| {
         let ModuleBytes { dead, whole, .. } = bytes[*position];
@@ -230,7 +235,8 @@ fn not_worth(
     for position in &candidates {
         let atoms =
             index.atoms_of(*position).filter(|id| !index.discarded[*id]).map(|id| graph.ranges_of(id));
-        let stay: Vec<_> = atoms.filter(|ranges| !linker_collects || reached.is_live(ranges.start)).collect();
+        let stay: Vec<_> =
+            atoms.filter(|ranges| !config.lld_collects() || reached.is_live(ranges.start)).collect();
         reached.add(stay.into_iter().flatten(), *position as u32 + 1);
     }
     let mut kept: BTreeMap<usize, u64> =
@@ -244,8 +250,8 @@ fn not_worth(
             }
         }
     }
-    let loaded: u64 = bytes.iter().map(|bytes| bytes.loaded).sum();
-    let mut left = loaded / LOADED_FOR_ONE;
+    let live: u64 = bytes.iter().map(|bytes| bytes.loaded.saturating_sub(bytes.whole + bytes.dead)).sum();
+    let mut left = live / LIVE_FOR_ONE;
     let mut sums: Vec<(u64, usize)> = kept.into_iter().map(|(position, sum)| (sum, position)).collect();
     sums.sort_unstable();
     let fits = |(sum, _): &(u64, usize)| {

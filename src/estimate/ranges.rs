@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use summaries::{
-    Atom, AtomKind, Binding, Definition, Granularity, ModuleKind, ModuleSummary, ReferenceKind, SymbolIdx,
-    SymbolKind, Target, atom_flags, native,
+    Atom, AtomKind, Binding, Definition, Granularity, ModuleKind, ModuleSummary, Reference, ReferenceKind,
+    SymbolIdx, SymbolKind, Target, atom_flags, native,
 };
 
 use crate::ids::{AtomId, Id, SymbolId};
@@ -155,6 +155,33 @@ impl RangeGraph {
         self.ranges[node as usize].size
     }
 
+    /// The global symbols that a module refers to, each with the range that does.
+    pub(super) fn symbols_of<'g>(
+        &'g self,
+        link: LinkInputs<'g>,
+        index: &'g Index,
+        position: usize,
+    ) -> impl Iterator<Item = (u32, SymbolId)> + 'g {
+        let this = index.modules[position];
+        let alloc = move |reference: &&Reference| {
+            let id = (this.first_atom + reference.from.0) as usize;
+            index.alloc[id] && !index.discarded[id]
+        };
+        link.summaries[position].references.iter().filter(alloc).filter_map(move |reference| {
+            let Target::Symbol(symbol) = reference.target else { return None };
+            let id = link.resolution.symbol_id(this.module, symbol)?;
+            Some((self.source((this.first_atom + reference.from.0) as usize, reference), id))
+        })
+    }
+
+    /// The range that a reference of an atom is in.
+    fn source(&self, atom: usize, reference: &Reference) -> u32 {
+        match reference.kind {
+            ReferenceKind::Unwind => self.first[atom],
+            _ => self.at(atom, reference.offset),
+        }
+    }
+
     /// The vertices of an atom, its own first.
     pub(super) fn ranges_of(&self, atom: usize) -> Range<u32> {
         self.first[atom]..self.first[atom + 1]
@@ -236,10 +263,7 @@ impl RangeGraph {
             if index.discarded[id] || !index.alloc[id] {
                 continue;
             }
-            let from = match reference.kind {
-                ReferenceKind::Unwind => self.first[id],
-                _ => self.at(id, reference.offset),
-            };
+            let from = self.source(id, reference);
             let is_local = |symbol| link.resolution.symbol_id(this.module, symbol).is_none();
             match reference.target {
                 Target::Symbol(symbol) if !is_local(symbol) => {
@@ -273,9 +297,9 @@ impl RangeGraph {
 }
 
 impl ModuleRanges {
-    /// The bytes of sections that may be divided.
-    pub(super) fn divisible(&self) -> u64 {
-        self.of_atoms.iter().flatten().map(|range| range.size).sum()
+    /// Whether no section may be divided.
+    pub(super) fn is_whole(&self) -> bool {
+        self.of_atoms.iter().all(Vec::is_empty)
     }
 
     pub(super) fn new(summary: &ModuleSummary) -> Self {

@@ -11,17 +11,15 @@ use summaries::native::divisible::{SectionBytes, section_bytes};
 use summaries::{ModuleKind, ModuleSummary};
 
 use super::action::{Action, Plan};
-use crate::config::{Config, DebugOption, Dialect, Icf, Level, UnwindPruning};
+use crate::config::{Config, DebugOption, Icf, UnwindPruning};
 use crate::estimate;
 use crate::index::{Index, LinkInputs};
 use crate::inputs::{FileKind, Inputs};
 use crate::resolve::Resolution;
 
-/// The analysis is left out if at most one of so many bytes that are loaded into memory could go.
+/// The analysis is left out if at most one of so many bytes that are loaded into memory is in a section that may be divided. What the dead ones of
+/// these bytes refer to is not asked for.
 const BYTES_FOR_ONE: u64 = 1_000;
-
-/// A link with so many times the budget of code is taken to have more live code than the budget, so that no values are followed.
-const BUDGETS: u64 = 16;
 
 /// Whether the link is the plain one, and nobody asks what goes from it: then nothing has to be summarised.
 pub fn needs_no_analysis(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> bool {
@@ -52,9 +50,8 @@ fn removes_nearly_all(config: &Config, inputs: &Inputs, resolution: &Resolution<
     };
     let bytes = resolution.loaded.par_iter().map(|module| of_module(*module));
     let sum = bytes.try_reduce(SectionBytes::default, |a, b| Some(a.plus(b)));
-    let followed = if config.prune.level == Level::Pointers { config.prune.budget() } else { 0 };
     sum.is_some_and(|sum| {
-        sum.code > followed.saturating_mul(BUDGETS) && sum.divisible.saturating_mul(BYTES_FOR_ONE) <= sum.all
+        config.prune.follows_no_values(sum.code) && sum.divisible.saturating_mul(BYTES_FOR_ONE) <= sum.all
     })
 }
 
@@ -65,7 +62,7 @@ fn wants_objects(config: &Config) -> bool {
 
 /// Whether the linker collects sections in a way that is modelled, and nobody wants to see pruned objects.
 fn is_for_linker(config: &Config) -> bool {
-    config.gc_sections && config.linker.dialect == Dialect::Lld && !wants_objects(config)
+    config.lld_collects() && !wants_objects(config)
 }
 
 /// Pass every module to the linker as it is if it removes by itself all that the plan drops, or nearly all: a report changes nothing of the link.

@@ -125,12 +125,16 @@ fn a_link_of_bitcode_is_left_to_llvm() {
     let source: String = (0..200).map(function).collect();
     session.write("many.c", source);
     session.write("main.c", "void f0(void);\nint main(void) { f0(); return 0; }\n");
-    session.write("native.c", "void f1(void);\nvoid dead(void) { f1(); }\nint live(void) { return 0; }\n");
+    session.write("native.c", "int dead(void) { return 1; }\nint live(void) { return 0; }\n");
+    session.write("keeper.c", "void f1(void);\nvoid dead(void) { f1(); }\nint live(void) { return 0; }\n");
     session.write("caller.c", "int live(void);\nvoid f0(void);\nint main(void) { f0(); return live(); }\n");
     let clang = tools::tool("clang-19");
     session.must(&Job::new(&dir, &clang).words("-O1 -flto=thin -c many.c main.c caller.c"));
-    session.must(&Job::new(&dir, "gcc").words("-O1 -c native.c"));
-    session.write("large.c", "void f1(void);\nvoid dead(void) { f1(); __asm__(\".skip 4096, 0x90\"); }\nint live(void) { return 0; }\n");
+    session.must(&Job::new(&dir, "gcc").words("-O1 -c native.c keeper.c"));
+    session.write(
+        "large.c",
+        "void dead(void) { __asm__(\".skip 4096, 0x90\"); }\nint live(void) { return 0; }\n",
+    );
     session.must(&Job::new(&dir, "gcc").words("-O1 -c large.c"));
     let mut link = |inputs: &str, options: &str| {
         let job = Job::new(&dir, &clang).words("-O1 -flto=thin many.o -o many").words(inputs).words(options);
@@ -149,4 +153,6 @@ fn a_link_of_bitcode_is_left_to_llvm() {
     // Its dead function is too small.
     assert!(!link("caller.o native.o", "").0, "little native code is analysed");
     assert!(link("caller.o large.o", "").0, "much native code is not analysed");
+    // However small it is: LLVM would keep for it what it refers to.
+    assert!(link("caller.o keeper.o", "").0, "dead native code that keeps bitcode is not analysed");
 }

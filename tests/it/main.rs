@@ -62,3 +62,4 @@ mod unwind_debuggers;
 mod unwind_entries;
 mod unwinding;
 mod vtables;
+mod worth;

@@ -76,7 +76,8 @@ impl SoakTools {
 
     fn flags_of(&self, recipe: &Recipe) -> String {
         let unwind = recipe.unwind.map(|mode| format!(" --prune-unwind={mode}"));
-        self.flags.clone() + &unwind.unwrap_or_default()
+        let worth = if recipe.is_estimated { " --prune-worth=1" } else { "" };
+        self.flags.clone() + &unwind.unwrap_or_default() + worth
     }
 
     fn linker(&self, name: &str) -> Result<&Path> {

@@ -49,6 +49,8 @@ pub(crate) struct Recipe {
     clang: bool,
     /// The `--prune-unwind` of the pruned link.
     pub(crate) unwind: Option<&'static str>,
+    /// The pass estimate chooses which modules are decoded.
+    pub(crate) is_estimated: bool,
 }
 
 impl Recipe {
@@ -310,7 +312,9 @@ pub(crate) fn draw(
         link.push("-Wl,--icf=safe".into());
     }
     let clang = compiler == Compiler::Clang;
-    Recipe { compile, link, library: parts, linker, clang, unwind: program.unwind }
+    // A stream of its own, so that the programs stay what they are.
+    let is_estimated = program.unwind.is_none() && Rng::new(seed, 62).one_in(3);
+    Recipe { compile, link, library: parts, linker, clang, unwind: program.unwind, is_estimated }
 }
 
 #[cfg(test)]

@@ -1,0 +1,63 @@
+//! `--prune-worth`: modules from which too little could be removed are passed to the linker as they are, and the report says so.
+
+use crate::elf::Facts;
+use crate::matrix;
+use crate::run::{Job, Session};
+use crate::tools::{self, Linker};
+
+/// Code that is live, so that the link is large: 512 KiB.
+const LARGE: &str = "void large(void) { __asm__ volatile (\".skip 524288, 0x90\"); }\n";
+const MAIN: &str =
+    "int helper(int); int main(int argc, char **argv) { (void)argv; return helper(argc) - 2; }\n";
+const MAIN_OF_LARGE: &str = "void large(void);\nint helper(int);\n\
+    int main(int argc, char **argv) { (void)argv; if (argc > 5) large(); return helper(argc) - 2; }\n";
+/// Its dead function refers to `mentioned`, which is in another module.
+const HELPER: &str = "int mentioned(int);\nint helper(int x) { return x + 1; }\nint dead(int x) { return mentioned(x) + 3; }\n";
+
+/// Link the helper, a module with a function `mentioned` of so many bytes besides, and the main program. Whether `dead` is in the output, and the
+/// bytes and the text of the limit `not-worth`, if the report has it.
+fn link(session: &mut Session, is_large: bool, mentioned: usize, options: &str) -> (bool, Option<String>) {
+    let dir = session.dir().to_owned();
+    session.write("helper.c", HELPER);
+    session.write("main.c", if is_large { MAIN_OF_LARGE } else { MAIN });
+    session.write("large.c", LARGE);
+    session.write(
+        "mentioned.c",
+        format!("int mentioned(int x) {{ __asm__ volatile (\".skip {mentioned}, 0x90\"); return x; }}\n"),
+    );
+    session.must(&Job::new(&dir, "gcc").words("-O1 -fno-inline -c helper.c main.c large.c mentioned.c"));
+    if !session.path("shims").exists() {
+        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    }
+    let objects =
+        if is_large { "main.o helper.o mentioned.o large.o" } else { "main.o helper.o mentioned.o" };
+    let job = Job::new(&dir, "gcc").words("-B shims -o out -Wl,--prune-report=report.json").words(objects);
+    session.must(&job.words(options).env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    session.must(&Job::new(&dir, "./out"));
+    let report = matrix::report(session, &session.path("report.json"));
+    let mut limits = report["limits"].as_array().unwrap().iter();
+    let limit = limits.find(|limit| limit["limit"] == "not-worth").map(|limit| limit["detail"].to_string());
+    (Facts::read(&session.path("out")).unwrap().defined.contains("dead"), limit)
+}
+
+#[test]
+fn few_bytes_of_a_large_link_are_not_worth_it() {
+    let mut session = Session::new("worth/few");
+    let (is_there, limit) = link(&mut session, true, 64, "");
+    session.check(is_there && limit.is_some_and(|detail| detail.contains("could be removed")), "a limit");
+    for options in ["-Wl,--prune-worth=0", "-Wl,--prune-worth=8", "-Wl,--prune-level=functions"] {
+        let (is_there, _) = link(&mut session, true, 64, options);
+        session.check(!is_there, &format!("{options}: dead is kept"));
+    }
+    // A small link is decoded as a whole.
+    let (is_there, limit) = link(&mut session, false, 64, "");
+    session.check(!is_there && limit.is_none(), "dead is kept in a small link");
+}
+
+/// The dead function itself is small. It is removed for the sake of what it alone refers to.
+#[test]
+fn few_bytes_that_keep_much_are_worth_it() {
+    let mut session = Session::new("worth/much");
+    let (is_there, _) = link(&mut session, true, 4096, "");
+    session.check(!is_there, "dead is kept");
+}
