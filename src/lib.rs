@@ -253,7 +253,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     Ok(link_and_answer(link, &index, &flow, &applicable, verdict, timer))
 }
 
-/// The passes emit, link, verify and report, if the verdict allows to prune, and in any case the answer to what the user asked.
+/// The passes emit, link and verify, if the verdict allows to prune. The pass report answers the user in any case.
 fn link_and_answer(
     link: LinkInputs<'_>,
     index: &Index,
@@ -329,7 +329,7 @@ fn index_modules(
     (index, live, Some(followed).filter(|_| fits))
 }
 
-/// What the passes know of a link before its summaries are in the cache.
+/// The link as the passes know it, without its cache.
 fn link_inputs<'s>(
     config: &'s Config,
     inputs: &'s inputs::Inputs,

@@ -172,7 +172,7 @@ fn print(output: &Output) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(&output.stdout)?;
     stdout.flush()?;
-    // Where standard error can't be written, no message of that can be either.
+    // A message about standard error could not be written either.
     let _ = std::io::stderr().write_all(&output.stderr);
     Ok(())
 }

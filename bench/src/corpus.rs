@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 19] = [
     "redis", "git", "busybox", "llvm", "digest", "describe", "png", "fd",
 ];
 const MODES: [&str; 5] = ["gcc-mono", "gcc-fs", "clang-mono", "clang-fs", "rust"];
-/// Modes of which the cost alone is of interest: programs that nothing was tuned for, and with debug information.
+/// Modes that only `links` measures: programs that nothing was tuned for, and programs with debug information.
 const TIMED_MODES: [&str; 3] = ["gcc-others", "gcc-debug", "clang-debug"];
 /// Modes of `bench debug`, with debug information.
 const DEBUG_MODES: [&str; 3] = ["gcc-debug", "clang-debug", "rust-debug"];

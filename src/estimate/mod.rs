@@ -103,7 +103,7 @@ pub fn is_left_to_llvm(config: &Config, inputs: &Inputs, resolution: &Resolution
     dead < worth
 }
 
-/// What is to be done with the modules of a link, by the estimate.
+/// The modules of a link that have to be decoded, and those that are not worth it.
 #[derive(Debug)]
 pub struct Estimate {
     /// Positions of modules whose code has to be decoded, ascending.

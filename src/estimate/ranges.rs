@@ -58,7 +58,7 @@ pub(super) struct RangeGraph {
     of_symbols: Vec<u32>,
 }
 
-/// What was reached from the program, and then from one module after the other.
+/// The vertices that the program reaches, and then those that one module after the other reaches.
 #[derive(Debug)]
 pub(super) struct Reached<'g> {
     pub(super) graph: &'g RangeGraph,

@@ -23,7 +23,7 @@ pub struct ApplicablePlan {
 }
 
 impl ApplicablePlan {
-    /// A plan of which emission has `prepared` every module. `kept` are the limits of modules that earlier plans could not be applied to.
+    /// The plan for which emission has `prepared` every module. `kept` has the limits of the modules that refused an earlier plan.
     pub fn new(plan: Plan, prepared: Vec<Result<EmissionSource>>, kept: Vec<PlacedLimit>) -> Self {
         let emission_sources =
             prepared.into_iter().map(|source| source.unwrap_or(EmissionSource::Original)).collect();

@@ -42,8 +42,8 @@ fn stamp(meta: &Metadata) -> Stamp {
     (meta.dev(), meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec())
 }
 
-/// Whether another user than root and the effective user may write to a file. A group with the number of the user is believed to have no
-/// other member.
+/// Whether another user than root and the effective user may write to a file. A group with the number of the user counts as
+/// the user's own.
 fn others_write(file: &File, meta: &Metadata) -> bool {
     let own = geteuid().as_raw();
     let is_own = [0, own].contains(&meta.uid());

@@ -43,14 +43,14 @@ pub(super) fn link(line: &[OsString]) -> Option<std::io::Result<Output>> {
         kill(process);
         return None;
     }
-    // Whoever has ended without reading says why by its status.
+    // If the linker has ended without reading, its status says why.
     let give = || drop(pipe.write_all(&response_file(line)).map(|()| drop(pipe)));
     Some(bound::outcome(process, give))
 }
 
-/// Give it the line of the originals, wait for its end, and let out what it printed; `None` if there is none that could take the line. Signals go to
-/// it. At a terminal the linker has to print itself, with colours and as it goes. If what it printed can't be written, the answer is `None` too:
-/// the next linker fails as it does without us.
+/// Link the originals: give it their line, wait for its end, and print its messages. Signals are passed on to it. `None` if no linker waits that could
+/// take the line. At a terminal the linker has to print itself, because it colours its messages there. If a message can't be written, the result
+/// is `None` too, and the next linker fails as it does without us.
 pub(super) fn link_originals(config: &Config) -> Option<std::io::Result<ExitStatus>> {
     let line = &config.linker_args;
     if prints_to_terminal() || !is_writable(line) {
@@ -60,7 +60,7 @@ pub(super) fn link_originals(config: &Config) -> Option<std::io::Result<ExitStat
     let id = process.id();
     let _ = child::pass_signals_on();
     child::add(id);
-    // Whoever has ended without reading says why by its status.
+    // If the linker has ended without reading, its status says why.
     drop(pipe.write_all(&response_file(line)).map(|()| drop(pipe)));
     let output = process.wait_with_output();
     child::ended(id);

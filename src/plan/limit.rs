@@ -29,7 +29,7 @@ pub struct PruneCandidates {
     pub before: Option<Liveness>,
 }
 
-/// `--prune-limit` and `--prune-limit-log`: the graph in which what may not go is a root, and what could go.
+/// `--prune-limit` and `--prune-limit-log`: the graph with each atom beyond the limit as a root, and the candidates.
 pub fn apply(
     link: LinkInputs<'_>,
     index: Index,

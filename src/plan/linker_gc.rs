@@ -17,8 +17,8 @@ use crate::index::{Index, LinkInputs};
 use crate::inputs::{FileKind, Inputs};
 use crate::resolve::Resolution;
 
-/// The analysis is left out if at most one of so many bytes that are loaded into memory is in a section that may be divided. What the dead ones of
-/// these bytes refer to is not asked for.
+/// The analysis is left out if at most one of so many bytes that are loaded into memory is in a section that may be divided. Other code
+/// that only these bytes refer to is not counted.
 const BYTES_FOR_ONE: u64 = 1_000;
 
 /// Whether the link is the plain one, and nobody asks what goes from it: then nothing has to be summarised.

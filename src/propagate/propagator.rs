@@ -26,7 +26,7 @@ pub struct Propagator<'s> {
     can_stub: Vec<Vec<bool>>,
 }
 
-/// The graph without the unwind entries that the program does not need, where the user wants that, and what is live in it by references.
+/// Remove the unwind entries that the program does not need, if the user asks for it. The second result is the liveness by references.
 pub fn remove_unwind(link: LinkInputs<'_>, index: Index) -> (Index, Liveness) {
     let mut index = index.without_unwind(RemovedUnwind::default());
     let mut reachable = live(&index);
@@ -55,7 +55,7 @@ impl<'s> Propagator<'s> {
         Ok(Propagator { link, followed, models, can_stub })
     }
 
-    /// What is live in a graph that has more roots.
+    /// Propagate again, in a graph that has more roots.
     pub fn run_again(&self, index: Index) -> (Index, ValueFlow) {
         let (index, reachable) = remove_unwind(self.link, index);
         let flow = self.run(&index, reachable);

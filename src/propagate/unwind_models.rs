@@ -155,7 +155,7 @@ const INTERRUPTING: &[&str] = &[
     "syscall",
 ];
 
-/// Functions that cancel a thread, or by which a thread ends itself. Only these make the C library force an unwinding: a cancellation point acts
+/// Functions that cancel a thread or end the calling thread. Only these make the C library force an unwinding: a cancellation point acts
 /// only if `pthread_cancel` marked the thread.
 const THREAD_ENDS: &[&str] =
     &["__pthread_cancel", "__pthread_exit", "pthread_cancel", "pthread_exit", "thrd_exit"];
@@ -419,7 +419,7 @@ pub(super) fn unknown_library(inputs: &Inputs, resolution: &Resolution<'_>) -> O
     let of_line = of_line.map(|(id, dso)| (inputs.dso_name(id), Some(&dso.symbols)));
     let needed = inputs.needed_dsos.iter().map(|dso| (dso.name.as_str(), dso.symbols.as_ref()));
     of_line.chain(needed).find_map(|(name, symbols)| {
-        // What a C++ library calls by name has to be known.
+        // A C++ library is known only if the functions that it calls by name are known.
         if is_known(name) && (symbols.is_some() || !CXX_LIBRARIES.contains(&name)) {
             return None;
         }

@@ -127,8 +127,8 @@ pub fn divided_code(modules: &[LoadedSummary]) -> String {
     )
 }
 
-/// Summarise the loaded modules: each from its interface or sidecar, from the cache, or by its front end. With `by_sections` native modules whose
-/// summary was not made ahead are not divided, whatever the options ask. The result has the order of the modules, whatever the number of threads is.
+/// Summarise the loaded modules: each from its interface or sidecar, from the cache, or by its front end. With `by_sections` native modules
+/// are not divided, unless their summary was made ahead. The result has the order of the modules, with any number of threads.
 pub fn summarise(
     inputs: &Inputs,
     loaded: &[ModuleId],

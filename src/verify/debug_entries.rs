@@ -197,7 +197,7 @@ fn header_length(version: u64, kind: u64) -> usize {
     }
 }
 
-/// A unit as it is checked, with what its attributes refer to.
+/// A unit that is checked, with the tables that its attributes refer to.
 struct CheckedUnit<'a> {
     object: &'a Object<'a>,
     /// The index of its section `.debug_info`.

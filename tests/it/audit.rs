@@ -285,7 +285,7 @@ fn totals_are_exact_in_every_form() {
             linked_as(&mut session, name, "fixtures/audit/main.c", "-g -fPIC", linker, words);
             totals(&mut session, name);
             graph_reaches_what_is_kept(&mut session, name);
-            // Bytes that are told twice would show as fewer than none, outside of what is compressed or loses entries.
+            // A byte in two rows would make the rest negative, unless the section is compressed or loses entries.
             let answer = json(&mut session, &format!("top --json {name}.json"));
             let rows = answer["top"].as_array().unwrap();
             let negative: Vec<&Value> = rows.iter().filter(|r| r["bytes"].as_i64() < Some(0)).collect();

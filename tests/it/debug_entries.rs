@@ -1,4 +1,4 @@
-//! Entries of debug information that describe what is removed go, those of what is kept stay, and what is not understood is said.
+//! Debug information entries of removed functions are removed, entries of kept functions are kept, and an unknown form is reported.
 
 use object::{Object, ObjectSection};
 
@@ -92,7 +92,7 @@ const INLINES: &str = "extern volatile int v;\nint short_one(int);\nstatic inlin
 
 #[test]
 fn ranges_of_removed_functions_go_from_kept_units() {
-    // Where functions have sections of their own, those ranges would begin at address 0 and reach over the first functions of a program.
+    // With a section for each function, such a range would begin at address 0 and cover the first functions of the program.
     let text = LONG.replace("STATEMENTS", &"v = x; x ^= v * 3;\n".repeat(3000));
     for (compiler, version) in [("gcc", 4), ("gcc", 5), ("clang-19", 4), ("clang-19", 5)] {
         let mut session = Session::new(&format!("debuginfo/ranges-{compiler}-{version}"));
@@ -195,7 +195,7 @@ fn inline_variables_stay() {
 
 #[test]
 fn what_other_objects_may_refer_to_stays() {
-    // gcc's link-time optimisation and Free Pascal give entries names, by which other objects refer to them.
+    // gcc's link-time optimisation and Free Pascal define symbols for entries, and other objects refer to these symbols.
     let mut session = Session::new("debuginfo/named-entries");
     let dir = session.dir().to_owned();
     session.write("main.c", MAIN);

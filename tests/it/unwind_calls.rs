@@ -312,7 +312,7 @@ fn replaced_functions_are_called_where_the_library_has_a_handler() {
             kept.status == out.status && kept.stdout == out.stdout,
             &format!("{name}: {}", out.stderr),
         );
-        // clang needs no entry for a handler in the function that throws by what is inlined.
+        // In clang's program the throwing function is inlined into the function with the handler, which needs no entry.
         let is_shown = control.stdout != kept.stdout || control.status != kept.status;
         program.check(is_shown || (compiler, way) == ("clang-19", 2), "the control shows nothing");
     }

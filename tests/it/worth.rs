@@ -1,4 +1,4 @@
-//! `--prune-worth`: modules from which too little could be removed are passed to the linker as they are, and the report says so.
+//! `--prune-worth`: a module is passed to the linker as it is if too little could be removed from it, and the report says so.
 
 use crate::elf::Facts;
 use crate::matrix;
@@ -14,8 +14,8 @@ const MAIN_OF_LARGE: &str = "void large(void);\nint helper(int);\n\
 /// Its dead function refers to `mentioned`, which is in another module.
 const HELPER: &str = "int mentioned(int);\nint helper(int x) { return x + 1; }\nint dead(int x) { return mentioned(x) + 3; }\n";
 
-/// Link the helper, a module with a function `mentioned` of so many bytes besides, and the main program. Whether `dead` is in the output, and the
-/// bytes and the text of the limit `not-worth`, if the report has it.
+/// Link the main program, the helper, and a module with a function `mentioned` of so many bytes. The result says whether `dead` is in the output, and has the
+/// text of the limit `not-worth`, if the report has it.
 fn link(session: &mut Session, is_large: bool, mentioned: usize, options: &str) -> (bool, Option<String>) {
     let dir = session.dir().to_owned();
     session.write("helper.c", HELPER);
@@ -54,7 +54,7 @@ fn few_bytes_of_a_large_link_are_not_worth_it() {
     session.check(!is_there && limit.is_none(), "dead is kept in a small link");
 }
 
-/// The dead function itself is small. It is removed for the sake of what it alone refers to.
+/// The dead function itself is small. It is removed because only it refers to a large function.
 #[test]
 fn few_bytes_that_keep_much_are_worth_it() {
     let mut session = Session::new("worth/much");

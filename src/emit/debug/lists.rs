@@ -44,7 +44,7 @@ pub(super) struct ListUse {
 /// One entry: the range, in made-up addresses (`None`: everywhere else), and where its counted expression is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ListEntry {
-    /// Where it begins in the section.
+    /// Its first byte, from the start of the section.
     pub(super) start: u64,
     pub(super) range: Option<(u64, u64)>,
     /// The extent of the expression with its length, in bytes of the section.

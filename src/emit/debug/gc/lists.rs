@@ -113,7 +113,7 @@ pub(super) fn lists(
     Ok(Some((draft, map)))
 }
 
-/// Where in a list the ranges of removed code are.
+/// The places of the ranges of removed code in a list.
 fn removed_ranges(reader: ListReader<'_, '_>, extent: &ListExtent, of: ListBase) -> Result<Vec<(u64, u64)>> {
     let (entries, _) = reader.read(extent.list, of)?;
     let is_removed = |entry: &&ListEntry| entry.range.is_some_and(|(begin, _)| decode(begin).is_none());

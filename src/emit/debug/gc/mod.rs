@@ -2,7 +2,7 @@
 //! removed code. With `--prune-debug=shrink` it removes all entries that no kept entry refers to. Abbreviations, strings, lists and line number
 //! programs of removed entries are removed too.
 //!
-//! Its input is an emitted object: there the address of kept code has a relocation, and that of removed code has none. The pass marks
+//! Its input is an emitted object. The address of kept code has a relocation there, and the address of removed code does not. The pass marks
 //! entries ([`mark`]), writes the kept ones ([`units`]), and then corrects every relocation into a changed section. A form that it does not read is
 //! an error; the caller then uses the object as it was emitted.
 
@@ -158,7 +158,7 @@ impl<'a> CollectedSections<'a> {
 /// Check that only relocations of the object itself refer to places in its debug sections.
 ///
 /// # Errors
-/// A symbol has its definition in one, by which other objects may refer to it (Free Pascal, gcc's link-time optimisation).
+/// A symbol is defined in one of them, and other objects may refer to that symbol (Free Pascal, gcc's link-time optimisation).
 fn has_no_symbols(input: &Input<'_>) -> Result<()> {
     for (index, symbol) in input.symbols.iter().enumerate() {
         let SymbolPlace::Section(section) = input.place(index)? else { continue };
