@@ -218,7 +218,8 @@ pub fn pruned_module(sources: EmissionInputs<'_>, position: usize) -> Result<Opt
     let rewritten = rewrite_module(inputs.module_bytes(module), summary, plan, &emission_sources[position]);
     let (object, uncollected) = rewritten.map_err(|e| e.in_file(inputs.module_name(module)))?;
     if let (Some(why), Ok(mut all)) = (uncollected, sources.uncollected.lock()) {
-        all.insert(position, why.message);
+        let section = why.section.map(|section| format!("section {section}: ")).unwrap_or_default();
+        all.insert(position, section + &why.message);
     }
     Ok(Some(Cow::Owned(object)))
 }

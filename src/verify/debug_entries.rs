@@ -3,6 +3,8 @@
 //! A parser of its own reads both objects (DWARF 5, section 7.5). The units of the emitted object are trees of entries, each
 //! reference leads to where an entry begins, and each kept function that the original describes is described.
 
+use std::cell::Cell;
+
 use goblin::elf::reloc::R_X86_64_NONE;
 use rustc_hash::FxHashMap;
 
@@ -15,9 +17,9 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
     if !pair.expected.collects_debug {
         return Ok(());
     }
-    let new = DescribedEntries::read(&pair.new);
+    let (new, old) = rayon::join(|| DescribedEntries::read(&pair.new), || DescribedEntries::read(&pair.old));
     // The collection removes nothing from damaged debug information.
-    let old = match (DescribedEntries::read(&pair.old), &new) {
+    let old = match (old, &new) {
         (Ok(old), _) => old,
         (Err(_), Err(_)) => return Ok(()),
         (Err(old), Ok(_)) => return Err(old),
@@ -58,13 +60,22 @@ struct DescribedEntries {
     functions: Vec<(usize, u64)>,
 }
 
-/// Relocations in the order of their offsets.
-struct Relocations(Vec<RelocationEntry>);
+/// Relocations in the order of their offsets, and the first one behind the place that was looked up last.
+#[derive(Default)]
+struct Relocations {
+    entries: Vec<RelocationEntry>,
+    next: Cell<usize>,
+}
 
 impl Relocations {
+    /// The relocation at this offset. Most lookups come in order, and end at the first relocation or the one behind it.
     fn get(&self, offset: u64) -> Option<&RelocationEntry> {
-        let found = self.0.binary_search_by_key(&offset, |entry| entry.offset);
-        found.ok().and_then(|at| self.0.get(at))
+        let begins = |at: usize| self.entries.get(at).is_none_or(|entry| entry.offset >= offset);
+        let is_first = |at: &usize| begins(*at) && at.checked_sub(1).is_none_or(|before| !begins(before));
+        let near = self.next.get();
+        let search = || self.entries.partition_point(|entry| entry.offset < offset);
+        self.next.set((near..near + 2).find(is_first).unwrap_or_else(search));
+        self.entries.get(self.next.get()).filter(|entry| entry.offset == offset)
     }
 }
 
@@ -94,11 +105,10 @@ impl DescribedEntries {
             let mut all = entries(object, &tables, section)?;
             all.retain(|entry| entry.kind != R_X86_64_NONE);
             all.sort_by_key(|entry| entry.offset);
-            Ok(Relocations(all))
+            Ok(Relocations { entries: all, next: Cell::new(0) })
         };
         let of_info = relocations(info)?;
-        let of_addresses =
-            section(b".debug_addr").map(relocations).transpose()?.unwrap_or(Relocations(Vec::new()));
+        let of_addresses = section(b".debug_addr").map(relocations).transpose()?.unwrap_or_default();
         let (bytes, abbreviations) = (object.uncompressed(info)?, object.uncompressed(abbreviations)?);
         let mut at = 0;
         while at < bytes.len() {

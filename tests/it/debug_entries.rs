@@ -90,6 +90,42 @@ const LONG: &str = "volatile int v;\nint dead_long(int x) { STATEMENTS return x;
 const INLINES: &str = "extern volatile int v;\nint short_one(int);\nstatic inline int inlined(int x) { v = x; return x * 7; }\n\
     __attribute__((noinline)) int kept(int x) { return inlined(x) + short_one(x); }\nint main(int argc, char **argv) { return kept(argc) == 3; }\n";
 
+/// One function goes from `.text`. Lists and line tables of the other functions, which have sections of their own, take no more room than before.
+#[test]
+fn what_describes_whole_sections_does_not_grow() {
+    let functions: String =
+        (0..60).map(|i| format!("inline int f{i}(int a) {{ return a + {i}; }}\n")).collect();
+    let calls: String = (0..60).map(|i| format!("r += f{i}(c); ")).collect();
+    let text = format!(
+        "{functions}int dead(int a) {{ return a * 3; }}\nint main(int c, char **) {{ int r = 0; {calls}return r == 7; }}\n"
+    );
+    for (number, (compiler, options)) in [
+        ("gcc", "-O0 -g1"),
+        ("gcc", "-O0 -g -gdwarf-4"),
+        ("clang-19", "-O0 -g"),
+        ("clang-19", "-O0 -g -gdwarf-4"),
+        ("clang-19", "-O1 -fno-inline -g"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut session = Session::new(&format!("debuginfo/whole-sections-{number}"));
+        let dir = session.dir().to_owned();
+        session.write("a.cc", &text);
+        session.must(&Job::new(&dir, tools::cxx(compiler)).words("-c a.cc").words(options));
+        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        let sizes = ["--prune-level=off", "--prune-strict"].map(|flags| {
+            let job = Job::new(&dir, tools::cxx(compiler)).words("-B shims a.o -o out");
+            let job = job.env("LTO_PRUNE_LINKER", Linker::Lld.path()).env("LTO_PRUNE_FLAGS", flags);
+            session.must(&job);
+            (debug_bytes(&session.path("out")), Facts::read(&session.path("out")).unwrap())
+        });
+        let [(plain, _), (pruned, facts)] = &sizes;
+        session.check(!facts.defined.contains("_Z4deadi"), "dead is kept");
+        session.check(pruned <= plain, &format!("{compiler} {options}: {plain} bytes become {pruned}"));
+    }
+}
+
 #[test]
 fn ranges_of_removed_functions_go_from_kept_units() {
     // With a section for each function, such a range would begin at address 0 and cover the first functions of the program.

@@ -167,6 +167,14 @@ impl Layout<'_> {
         direct || before.array_windows().any(|[opcode, operand]| *opcode == 0xff && operand >> 3 & 7 == 2)
     }
 
+    /// Whether a made-up address is in a section that is emitted as it is.
+    pub(super) fn is_whole(&self, address: u64) -> bool {
+        decode(address).is_some_and(|(section, _)| {
+            let action = self.parts.action_of_section(section);
+            self.parts.of(section).is_none() && matches!(action, Some(Action::Keep) | None)
+        })
+    }
+
     /// Which part of its section a made-up address that stays is in: addresses with the same answer keep their distance.
     pub(super) fn part(&self, address: u64) -> Option<(u32, u32)> {
         let (section, place) = decode(address)?;

@@ -113,6 +113,7 @@ fn rewrite_program(
     let mut instructions = header.instructions();
     let mut row = LineRow::new(&header);
     let mut rows: Vec<Registers> = Vec::new();
+    let mut says_file = false;
     while let Some(instruction) = instructions.next_instruction(&header).map_err(unreadable)? {
         let before = row.address();
         match instruction {
@@ -124,6 +125,7 @@ fn rewrite_program(
             LineInstruction::SetAddress(address) if address < before => {
                 return Err(invalid("goes backwards"));
             }
+            LineInstruction::SetFile(_) => says_file = true,
             _ => {}
         }
         if !row.execute(instruction, &mut program).map_err(unreadable)? {
@@ -131,8 +133,9 @@ fn rewrite_program(
         }
         rows.push(Registers::of(&row));
         if row.end_sequence() {
-            write_sequence(layout, draft, &header, &rows)?;
+            write_sequence(layout, draft, &header, &rows, says_file)?;
             rows.clear();
+            says_file = false;
         }
         row.reset(&header);
     }
@@ -142,12 +145,13 @@ fn rewrite_program(
     }
 }
 
-/// Write a sequence for each part that stays in which rows of this one lie. The last row is its end.
+/// Write a sequence for each part that stays in which rows of this one lie. The last row is its end. `says_file` is whether this one names files.
 fn write_sequence(
     layout: Layout<'_>,
     draft: &mut SectionDraft,
     header: &LineHeader<'_>,
     rows: &[Registers],
+    says_file: bool,
 ) -> Result<()> {
     let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Ok(()) };
     if decode(first.address).map(|(s, _)| s) != decode(last.address).map(|(s, _)| s) {
@@ -159,9 +163,11 @@ fn write_sequence(
         }
         // The row in force at the start: the last one before it.
         let from = rows.partition_point(|r| r.address < begin);
-        // The file is always said: readers differ about which one DWARF 5 begins with.
-        let mut registers =
-            Registers { file: u64::MAX, ..Registers::initial(begin, header.default_is_stmt()) };
+        let mut registers = Registers::initial(begin, header.default_is_stmt());
+        // Readers differ about the file that DWARF 5 begins with. Where this sequence names one, so does each part.
+        if says_file {
+            registers.file = u64::MAX;
+        }
         draft.bytes.extend_from_slice(&[0, 9, dw::DW_LNE_set_address.0]);
         draft.start(layout, begin, &[])?;
         if rows.get(from).is_none_or(|r| r.address != begin)

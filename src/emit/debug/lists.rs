@@ -49,6 +49,18 @@ pub(super) struct ListEntry {
     pub(super) range: Option<(u64, u64)>,
     /// The extent of the expression with its length, in bytes of the section.
     pub(super) expression: (u64, u64),
+    pub(super) base: EntryBase,
+}
+
+/// What the addresses of an entry are counted from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EntryBase {
+    /// The entry itself has the address.
+    Own,
+    /// An entry before it in the list has the base.
+    List,
+    /// The base is that of the unit.
+    Unit,
 }
 
 fn early() -> Error {
@@ -166,7 +178,7 @@ impl ListReader<'_, '_> {
     pub(super) fn read(self, offset: u64, of: ListBase) -> Result<(Vec<ListEntry>, u64)> {
         let mut cursor = Cursor::new(&self.section.linked, offset);
         let mut entries = Vec::new();
-        let mut base = of.base;
+        let (mut base, mut from) = (of.base, EntryBase::Unit);
         let expression = |cursor: &mut Cursor<'_>| {
             let start = cursor.at;
             if self.is_locations {
@@ -183,11 +195,12 @@ impl ListReader<'_, '_> {
                     return Ok((entries, cursor.at));
                 }
                 if begin == u64::MAX {
-                    base = end;
+                    (base, from) = (end, EntryBase::List);
                     continue;
                 }
                 let range = Some((sum(base, begin)?, sum(base, end)?));
-                entries.push(ListEntry { start, range, expression: expression(&mut cursor)? });
+                let expression = expression(&mut cursor)?;
+                entries.push(ListEntry { start, range, expression, base: from });
             }
         }
         // Codes of both kinds of lists are the same but for DW_LLE_default_location, which moves what follows.
@@ -196,7 +209,8 @@ impl ListReader<'_, '_> {
             let code = cursor.u8()?;
             let code = match self.is_locations {
                 true if code == dw::DW_LLE_default_location.0 => {
-                    entries.push(ListEntry { start, range: None, expression: expression(&mut cursor)? });
+                    let (expression, base) = (expression(&mut cursor)?, EntryBase::Own);
+                    entries.push(ListEntry { start, range: None, expression, base });
                     continue;
                 }
                 true if code > dw::DW_LLE_start_length.0 => {
@@ -208,11 +222,11 @@ impl ListReader<'_, '_> {
             let range = match dw::DwRle(code) {
                 dw::DW_RLE_end_of_list => return Ok((entries, cursor.at)),
                 dw::DW_RLE_base_addressx => {
-                    base = self.indexed(of, cursor.uleb()?)?;
+                    (base, from) = (self.indexed(of, cursor.uleb()?)?, EntryBase::List);
                     continue;
                 }
                 dw::DW_RLE_base_address => {
-                    base = cursor.u64()?;
+                    (base, from) = (cursor.u64()?, EntryBase::List);
                     continue;
                 }
                 dw::DW_RLE_startx_endx => {
@@ -230,7 +244,9 @@ impl ListReader<'_, '_> {
                 }
                 _ => return Err(invalid("has an entry of an unknown kind")),
             };
-            entries.push(ListEntry { start, range: Some(range), expression: expression(&mut cursor)? });
+            let base = if dw::DwRle(code) == dw::DW_RLE_offset_pair { from } else { EntryBase::Own };
+            let expression = expression(&mut cursor)?;
+            entries.push(ListEntry { start, range: Some(range), expression, base });
         }
     }
 
@@ -336,11 +352,24 @@ impl ListSection<'_, '_> {
             }
             // gcc lets the ranges of an inner block be the tail of those of an outer one: that is a list by itself here.
             let (entries, end) = self.reader.read(list.offset, list.of)?;
-            map.push(list.offset, end, draft.len(), false);
-            self.write(draft, list, &entries)?;
+            let is_same = self.is_same(&entries);
+            map.push(list.offset, end, draft.len(), is_same);
+            match is_same {
+                true => draft.copy(self.reader.section, list.offset, end)?,
+                false => self.write(draft, list, &entries)?,
+            }
             *at = (*at).max(end);
         }
         Ok(share)
+    }
+
+    /// Whether a coded list says the same in the output, so that it can be copied: all of it describes sections that are emitted as they are, and
+    /// the base of the unit does not count.
+    fn is_same(self, entries: &[ListEntry]) -> bool {
+        let is_same = |entry: &ListEntry| {
+            entry.base != EntryBase::Unit && entry.range.is_none_or(|(begin, _)| self.layout.is_whole(begin))
+        };
+        self.reader.is_coded && entries.iter().all(is_same)
     }
 
     /// Append the bytes between two lists. Behind the base of a skeleton unit they are lists of its `.dwo` file. That file refers
@@ -447,6 +476,12 @@ impl ListSection<'_, '_> {
             let count = same.count().max(1);
             let (group, behind) = rest.split_at_checked(count).unwrap_or((rest, &[]));
             rest = behind;
+            if let [ListEntry { start, base: EntryBase::Own, .. }] = group
+                && self.layout.is_whole(*begin)
+            {
+                draft.copy(self.reader.section, *start, expression.1)?;
+                continue;
+            }
             if group.len() == 1 {
                 draft.bytes.push(code(dw::DW_RLE_start_length));
                 draft.start(self.layout, *begin, &list.within)?;

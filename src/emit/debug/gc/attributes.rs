@@ -112,12 +112,12 @@ impl EntryReader<'_, '_> {
                     return Err(invalid("a reference of a form that is named in place"));
                 }
                 let target = self.start + offset.0 as u64;
-                table.references.push(EntryReference { at: at.start, form, target, list: None });
+                table.references.push(EntryReference::new(at.start, form, target, None));
             }
             AttributeValue::DebugInfoRef(offset) => {
                 let form = ReferenceForm::Section;
                 let target = offset.0 as u64;
-                table.references.push(EntryReference { at: at.start, form, target, list: None });
+                table.references.push(EntryReference::new(at.start, form, target, None));
             }
             AttributeValue::DebugInfoRefSup(_) | AttributeValue::DebugStrRefSup(_) => {
                 return Err(invalid("it refers to another file"));
@@ -266,7 +266,7 @@ impl EntryReader<'_, '_> {
             let end = at + (bytes.len() - rest.len()) as u64;
             let mut unit = |at: u64, form: ReferenceForm, offset: usize| {
                 let target = self.start + offset as u64;
-                found.references.push(EntryReference { at, form, target, list });
+                found.references.push(EntryReference::new(at, form, target, list));
             };
             match operation {
                 // Offset 0 is the generic type.
@@ -298,7 +298,7 @@ impl EntryReader<'_, '_> {
                 | Operation::VariableValue { offset }
                 | Operation::ImplicitPointer { value: offset, .. } => {
                     let (form, target) = (ReferenceForm::Section, offset.0 as u64);
-                    found.references.push(EntryReference { at: start + 1, form, target, list });
+                    found.references.push(EntryReference::new(start + 1, form, target, list));
                 }
                 Operation::EntryValue { expression } => {
                     let inner = expression.slice();

@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use gimli::{LittleEndian, UnitHeader};
+use rayon::prelude::*;
 
 use super::attributes::{Attribute, EntryReader, UnitBases};
 use crate::emit::debug::lists::ListBase;
@@ -47,8 +48,17 @@ pub(super) struct EntryReference {
     pub(super) form: ReferenceForm,
     /// The offset of the entry in `.debug_info`.
     pub(super) target: u64,
+    /// The position of that entry; `None`: none begins there.
+    pub(super) entry: Option<u32>,
     /// The section of location lists that holds it, 0 or 1; `None`: `.debug_info`.
     pub(super) list: Option<u8>,
+}
+
+impl EntryReference {
+    /// A reference whose entry is not looked up yet.
+    pub(super) fn new(at: u64, form: ReferenceForm, target: u64, list: Option<u8>) -> Self {
+        EntryReference { at, form, target, entry: None, list }
+    }
 }
 
 /// A string that is named by an index into `.debug_str_offsets`.
@@ -150,6 +160,11 @@ impl EntryTable {
         while let Some(header) = units.next().map_err(invalid)? {
             table.read_unit(tables, &header)?;
         }
+        let offsets: Vec<u64> = table.entries.iter().map(|entry| entry.offset).collect();
+        table.references.par_iter_mut().for_each(|reference| {
+            let found = offsets.binary_search(&reference.target);
+            reference.entry = found.ok().map(|position| position as u32);
+        });
         Ok(table)
     }
 

@@ -83,8 +83,7 @@ impl Marked {
     /// Keep the entries that a kept entry needs.
     fn follow(&mut self, table: &EntryTable, position: u32) -> Result<()> {
         for reference in table.references_of(position) {
-            let target = table.position(reference.target);
-            self.keep(target.ok_or_else(|| invalid("a reference leads to where no entry begins"))?);
+            self.keep(reference.entry.ok_or_else(|| invalid("a reference leads to where no entry begins"))?);
         }
         let Some(entry) = table.entries.get(position as usize) else { return Ok(()) };
         if entry.parent != position {

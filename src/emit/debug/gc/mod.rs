@@ -123,7 +123,7 @@ impl<'a> CollectedSections<'a> {
                     continue;
                 }
                 b".debug_types" | b".debug_names" | b".debug_cu_index" => {
-                    return Err(input.about(index, "is not collected"));
+                    return Err(input.about(index, "its entries cannot be removed"));
                 }
                 b".debug_abbrev" => &mut sections.abbreviations,
                 b".debug_addr" => &mut sections.addresses,
@@ -143,7 +143,7 @@ impl<'a> CollectedSections<'a> {
                     continue;
                 }
                 _ if name.starts_with(b".debug_line.") => {
-                    return Err(input.about(index, "is not collected"));
+                    return Err(input.about(index, "its entries cannot be removed"));
                 }
                 _ => continue,
             };
@@ -210,7 +210,7 @@ impl Moved<'_> {
             let unit = self.entries.units.binary_search_by_key(&old, |unit| unit.start).ok();
             let start =
                 unit.and_then(|unit| self.units.units.get(unit).copied().flatten()).map(|(start, _)| start);
-            let found = start.or_else(|| self.units.offset_of(self.entries, old));
+            let found = start.or_else(|| self.units.place_of(self.entries, old));
             return found.map(Some).ok_or_else(lost);
         }
         if is(&self.sections.abbreviations) {

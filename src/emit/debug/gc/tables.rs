@@ -217,7 +217,7 @@ pub(super) fn by_unit(
             let text = section.raw.get((from + describing) as usize..end as usize).ok_or_else(early)?;
             let length = text.iter().position(|byte| *byte == 0).ok_or_else(early)? as u64;
             let to = from + describing + length + 1;
-            if let Some(moved) = units.offset_of(entries, start + offset) {
+            if let Some(moved) = units.place_of(entries, start + offset) {
                 draft.bytes.extend_from_slice(&((moved - new_start) as u32).to_le_bytes());
                 draft.copy(section, from, to)?;
             }

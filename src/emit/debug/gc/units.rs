@@ -148,8 +148,12 @@ impl NewUnits {
     }
 
     /// The new offset of the entry that began at `old`.
-    pub(super) fn offset_of(&self, table: &EntryTable, old: u64) -> Option<u64> {
-        let position = table.position(old)?;
+    pub(super) fn place_of(&self, table: &EntryTable, old: u64) -> Option<u64> {
+        self.offset_of(table.position(old)?)
+    }
+
+    /// The new offset of the entry at this position.
+    fn offset_of(&self, position: u32) -> Option<u64> {
         self.offsets.get(position as usize).copied().filter(|offset| *offset != u64::MAX)
     }
 
@@ -167,24 +171,25 @@ impl NewUnits {
             let unit = self.units.get(entry.unit as usize).copied().flatten();
             let (Some((start, _)), true) = (unit, new != u64::MAX) else { continue };
             for reference in table.references_of(position as u32) {
-                let target =
-                    self.offset_of(table, reference.target).ok_or_else(|| invalid("a reference is lost"))?;
+                let target = reference.entry.and_then(|entry| self.offset_of(entry));
+                let target = target.ok_or_else(|| invalid("a reference is lost"))?;
                 let within = target.checked_sub(start);
                 let lost = || invalid("a reference within a unit leads out of it");
+                let (fixed, padded);
                 let value = match reference.form {
                     // Its relocation says it.
                     ReferenceForm::Section => continue,
                     ReferenceForm::Unit(width) => {
-                        let value = within.ok_or_else(lost)?;
-                        let bytes = value.to_le_bytes();
-                        let (field, rest) = bytes.split_at_checked(usize::from(width)).ok_or_else(lost)?;
+                        fixed = within.ok_or_else(lost)?.to_le_bytes();
+                        let (field, rest) = fixed.split_at_checked(usize::from(width)).ok_or_else(lost)?;
                         if rest.iter().any(|byte| *byte != 0) {
                             return Err(lost());
                         }
-                        field.to_vec()
+                        field
                     }
                     ReferenceForm::UnitUleb(width) => {
-                        padded_uleb(within.ok_or_else(lost)?, width).ok_or_else(lost)?
+                        padded = padded_uleb(within.ok_or_else(lost)?, width).ok_or_else(lost)?;
+                        &padded[..]
                     }
                 };
                 match reference.list {
@@ -192,9 +197,9 @@ impl NewUnits {
                         let bytes = lists.get_mut(usize::from(section)).and_then(Option::as_mut);
                         let range = reference.at as usize..reference.at as usize + value.len();
                         let field = bytes.and_then(|bytes| bytes.get_mut(range)).ok_or_else(lost)?;
-                        field.copy_from_slice(&value);
+                        field.copy_from_slice(value);
                     }
-                    None => self.set(self.place(entry, new, reference.at), &value),
+                    None => self.set(self.place(entry, new, reference.at), value),
                 }
             }
         }
