@@ -20,6 +20,8 @@ pub struct DsoFacts {
     pub runpath: Vec<String>,
     /// `DF_1_PIE`: a program, which GNU ld refuses as an input.
     pub is_program: bool,
+    /// The code of another library may run in its place ([`super::Dso::stands_in`]).
+    pub stands_in: bool,
     /// The dynamic symbols that it defines or asks for ([`super::Dso::symbols`]).
     pub symbols: Vec<DsoSymbol>,
 }
@@ -50,6 +52,7 @@ fn read(bytes: &[u8]) -> object::Result<DsoFacts> {
             elf::DT_SONAME => facts.soname = Some(string()?),
             elf::DT_RUNPATH => facts.runpath = string()?.split(':').map(str::to_owned).collect(),
             elf::DT_FLAGS_1 => facts.is_program = entry.val & elf::DF_1_PIE.0 != 0,
+            elf::DT_FILTER | elf::DT_AUXILIARY => facts.stands_in = true,
             elf::DT_RPATH => rpath = string()?.split(':').map(str::to_owned).collect(),
             _ => {}
         }
@@ -58,6 +61,9 @@ fn read(bytes: &[u8]) -> object::Result<DsoFacts> {
         facts.runpath = rpath;
     }
 
+    let has_code = sections
+        .iter()
+        .any(|section| section.sh_flags(endian).0 & elf::SHF_EXECINSTR.0 != 0 && section.sh_size(endian) > 0);
     let symbols = sections.symbols(endian, bytes, elf::SHT_DYNSYM)?;
     let versions = sections.versions(endian, bytes)?;
     facts.symbols.reserve(symbols.len());
@@ -83,6 +89,7 @@ fn read(bytes: &[u8]) -> object::Result<DsoFacts> {
         let section = symbols.symbol_section(endian, symbol, index)?.and_then(|i| sections.section(i).ok());
         let has_contents = section.is_none_or(|s| s.sh_type(endian) != elf::SHT_NOBITS);
         let ty = SymbolType::of(symbol.st_type());
+        facts.stands_in |= defined && ty == SymbolType::Code && !has_code;
         let overrides_common = defined && has_contents && !weak && ty != SymbolType::Code;
         facts.symbols.push(DsoSymbol {
             name: name.into(),

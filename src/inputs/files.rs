@@ -70,6 +70,9 @@ pub struct Dso {
     /// Its `DT_SONAME`; without one the output records the path.
     pub soname: Option<String>,
     pub needed: Vec<String>,
+    /// The code of another library may run in its place: it names one (`DT_FILTER`, `DT_AUXILIARY`), or it defines functions without code, as an
+    /// interface for linking does.
+    pub stands_in: bool,
     /// The global entries of `.dynsym` in table order. Definitions that a version script made local
     /// (`VER_NDX_LOCAL`) are left out.
     pub symbols: Vec<DsoSymbol>,
@@ -80,6 +83,8 @@ pub struct Dso {
 pub struct NeededDso {
     /// The name by which `DT_NEEDED` asks for it.
     pub name: String,
+    /// Whether other code may run in its place, as [`Dso::stands_in`] says.
+    pub stands_in: bool,
     /// The symbols as in [`Dso::symbols`]; `None` if the library is not found or can't be read.
     pub symbols: Option<Vec<DsoSymbol>>,
 }

@@ -70,7 +70,8 @@ pub(super) fn append(
             let file = inputs.files.push(InputFile::new(path, kind, bytes));
             known.insert(own_name(facts.soname.as_deref(), inputs.files.get(file)));
             runpaths.push(facts.runpath);
-            let new = Dso { file, soname: facts.soname, needed: facts.needed, symbols: facts.symbols };
+            let dso::DsoFacts { soname, needed, stands_in, symbols, .. } = facts;
+            let new = Dso { file, soname, needed, stands_in, symbols };
             let dso = inputs.dsos.push(new);
             inputs.sequence.push(SequenceItem::Dso { dso, as_needed: true, token, implicit: true });
             inputs.origins.push(None);
@@ -102,11 +103,12 @@ pub(super) fn needed(
             }
             let library = directories.find(&name, &origin, &runpath, search);
             let facts = library.and_then(|(path, bytes)| Some((path, dso::parse(&bytes).ok()?)));
+            let stands_in = facts.as_ref().is_some_and(|(_, facts)| facts.stands_in);
             let symbols = facts.map(|(path, facts)| {
                 queue.push_back((path, facts.runpath, facts.needed));
                 facts.symbols
             });
-            found.push(NeededDso { name, symbols });
+            found.push(NeededDso { name, stands_in, symbols });
         }
     }
     found

@@ -512,12 +512,12 @@ impl Builder<'_> {
                 self.archive(file, archive, thin)
             }
             (_, Some(ParsedFile::Dso(facts))) => {
-                let DsoFacts { soname, needed, runpath, is_program, symbols } = facts;
+                let DsoFacts { soname, needed, runpath, is_program, stands_in, symbols } = facts;
                 if is_program && self.config.linker.dialect == Dialect::Bfd {
                     self.inputs.refuse(Some(file), Limit::LinkError, "a program among the inputs");
                 }
                 self.runpaths.push(runpath);
-                LoadedFile::Dso(self.inputs.dsos.push(Dso { file, soname, needed, symbols }))
+                LoadedFile::Dso(self.inputs.dsos.push(Dso { file, soname, needed, stands_in, symbols }))
             }
             (_, Some(ParsedFile::Failed(limit, detail))) => {
                 self.inputs.refuse(Some(file), limit, detail);

@@ -450,6 +450,10 @@ fn findings_of_module(
             continue;
         }
         let is_code = is_code(atom.kind);
+        if let Some(role) = unwind_models::role_of_section(summary.name(atom.name)) {
+            let symbol = lossy(summary.name(atom.name));
+            found.references.push(Finding { atom: id, symbol, role, is_call: false });
+        }
         let references = summary.references_of(AtomIdx::new(local));
         let symbol_of = |r: &Reference| match r.target {
             Target::Symbol(symbol) => Some(symbol),

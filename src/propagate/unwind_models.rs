@@ -45,6 +45,7 @@ pub(super) enum UnwindRole {
 const READER: &str = "which finds the unwind tables";
 const SPLITTER: &str = "which calls back its caller on another stack";
 const INITIALISER: &str = "which calls initialisers where it may have a handler";
+const PATCHED: &str = "which lists functions whose first instructions may be exchanged as the program runs";
 const LOADER: &str = "which brings in code that may throw through any function";
 
 /// Functions of the unwinder, by whatever name the link has them: what is behind all others.
@@ -227,6 +228,14 @@ pub(super) const FORCED_UNWIND: &[u8] = b"_Unwind_ForcedUnwind";
 const UNWINDER_ARCHIVE: &str = "libgcc_eh.a";
 const C_ARCHIVE: &str = "libc.a";
 
+/// Sections that list places in functions at which tracers write calls (`-fpatchable-function-entry`, `-mrecord-mcount`, `-fxray-instrument`).
+const PATCHED_SECTIONS: &[&[u8]] = &[b"__mcount_loc", b"__patchable_function_entries", b"xray_instr_map"];
+
+/// The role of a reference from a section that lists places of code for tracers.
+pub(super) fn role_of_section(name: &[u8]) -> Option<UnwindRole> {
+    PATCHED_SECTIONS.contains(&name).then_some(UnwindRole::Unknown(PATCHED))
+}
+
 /// A name without its version (`name@VERSION`).
 pub(super) fn unversioned(name: &[u8]) -> &[u8] {
     name.split(|byte| *byte == b'@').next().unwrap_or(name)
@@ -320,6 +329,8 @@ fn unknown(name: &str) -> Option<&'static str> {
             | "_Unwind_Find_FDE"
             | "__GNU_EH_FRAME_HDR"
             | "__EH_FRAME_BEGIN__"
+            | "__ehdr_start"
+            | "__executable_start"
             | "unw_get_proc_info"
             | "_Ux86_64_get_proc_info"
             | "_ULx86_64_get_proc_info"
@@ -416,14 +427,18 @@ pub(super) fn unknown_library(inputs: &Inputs, resolution: &Resolution<'_>) -> O
     let is_needed = |name: &str| inputs.dsos.iter().any(|dso| dso.needed.iter().any(|needed| needed == name));
     let is_loaded = |id: DsoId| resolution.dsos[id].taken || is_needed(inputs.dso_name(id));
     let of_line = inputs.dsos.enumerated().filter(|(id, _)| is_loaded(*id));
-    let of_line = of_line.map(|(id, dso)| (inputs.dso_name(id), Some(&dso.symbols)));
-    let needed = inputs.needed_dsos.iter().map(|dso| (dso.name.as_str(), dso.symbols.as_ref()));
-    of_line.chain(needed).find_map(|(name, symbols)| {
+    let of_line = of_line.map(|(id, dso)| (inputs.dso_name(id), dso.stands_in, Some(&dso.symbols)));
+    let needed =
+        inputs.needed_dsos.iter().map(|dso| (dso.name.as_str(), dso.stands_in, dso.symbols.as_ref()));
+    of_line.chain(needed).find_map(|(name, stands_in, symbols)| {
         // A C++ library is known only if the functions that it calls by name are known.
         if is_known(name) && (symbols.is_some() || !CXX_LIBRARIES.contains(&name)) {
             return None;
         }
         let Some(symbols) = symbols else { return Some(format!("{name} is not found")) };
+        if stands_in {
+            return Some(format!("the code of another library may run in place of {name}"));
+        }
         let import = symbols.iter().find_map(unwinding_import)?;
         Some(format!("{name} imports {import}"))
     })

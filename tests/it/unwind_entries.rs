@@ -141,6 +141,21 @@ static int one(struct dl_phdr_info *i, size_t s, void *d) {
 int main(void) { return dl_iterate_phdr(one, 0) - 1; }
 "#;
 
+const READS_HEADER: &str = r#"
+#include <link.h>
+#include <stdio.h>
+extern const char __ehdr_start[];
+int main(void) {
+    const ElfW(Ehdr) *e = (const void *)__ehdr_start;
+    const ElfW(Phdr) *p = (const void *)(__ehdr_start + e->e_phoff);
+    for (int k = 0; k < e->e_phnum; k++)
+        if (p[k].p_type == PT_GNU_EH_FRAME) printf("%zu bytes\n", (size_t)p[k].p_memsz);
+    return 0;
+}
+"#;
+
+const PATCHED: &str = "__attribute__((noinline, patchable_function_entry(4))) int f(int x) { return x + 1; }\nint main(void) { return f(-1); }\n";
+
 const RENAMED: &str = "int trace(void **, int);\nint backtrace(void **, int);\nint (*volatile unused)(void **, int);\nint main(void) { void *b[4]; return trace(b, 4) < 1; }\n";
 
 const LOADER: &str =
@@ -373,6 +388,10 @@ fn what_is_not_known_keeps_every_entry() {
             "-L. -lpersonality -Wl,-rpath,$ORIGIN",
             "libpersonality.so imports _Unwind_SetIP",
         ),
+        ("filter", USES_QUIET, "-L. -lfilter -Wl,-rpath,$ORIGIN", "may run in place of libfilter.so"),
+        ("interface", USES_QUIET, "-Linterface -lcode -Wl,-rpath,$ORIGIN", "may run in place of libcode.so"),
+        ("header", READS_HEADER, "", "main refers to __ehdr_start, which finds the unwind tables"),
+        ("patched", PATCHED, "", "__patchable_function_entries, which lists functions"),
         ("renamed", RENAMED, "-Wl,--defsym=trace=backtrace", "backtrace may have another name"),
         ("asan", QUIET, "-fsanitize=address", "libasan.so.8 imports "),
         ("ubsan", QUIET, "-fsanitize=undefined -Wl,--no-as-needed", "libubsan.so.1 imports "),
@@ -402,6 +421,17 @@ fn what_is_not_known_keeps_every_entry() {
         program
             .session
             .must(&Job::new(&dir, "gcc").words("-shared -fPIC personality.c -lgcc_s -o libpersonality.so"));
+        // A library that names another one for its code, and the interface of one.
+        program.session.write("code.c", "int quiet(void) { return 0; }\n");
+        program.session.write("interface.s", ".data\n.globl quiet\n.type quiet,@function\nquiet: .byte 0\n");
+        program.session.mkdir("interface");
+        for words in [
+            "code.c -Wl,-soname,libcode.so -o libcode.so",
+            "code.c -Wl,-soname,libfilter.so -Wl,-F,libcode.so -o libfilter.so",
+            "interface.s -nostdlib -Wl,-soname,libcode.so -o interface/libcode.so",
+        ] {
+            program.session.must(&Job::new(&dir, "gcc").words("-shared -fPIC").words(words));
+        }
         // An archive of the user that has the name of the C library's.
         program.session.mkdir("own");
         program.session.write(
