@@ -173,6 +173,10 @@ fn unit_flags(rng: &mut Rng, compiler: Compiler, unit: &Unit) -> Vec<String> {
     if flags.iter().any(|f| f.contains("thunk")) {
         flags.retain(|f| f != "-fcf-protection" && f != "-mcmodel=medium");
     }
+    // clang refuses both kinds of hardening at once.
+    if flags.iter().any(|f| f == "-mretpoline") {
+        flags.retain(|f| f != "-mlvi-cfi");
+    }
     if unit.text.contains("no_caller_saved_registers") || unit.text.contains("preserve_most") {
         // clang's hardened return takes rax, also from a caller who was promised to keep it (clang 19).
         flags.retain(|f| f != "-mlvi-cfi");

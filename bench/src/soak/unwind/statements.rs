@@ -328,7 +328,7 @@ pub(super) const STATEMENTS: &[Statement] = &[
     passes(
         Cxx,
         "",
-        "{ fn f@N = [](unsigned x, unsigned y) -> unsigned { Noisy n(x); return @G(x, y); }; r += f@N(r, b); }",
+        "{ fn own@N = [](unsigned x, unsigned y) -> unsigned { Noisy n(x); return @G(x, y); }; r += own@N(r, b); }",
     ),
     passes(Cxx, "", "{ static Noisy n@N(r); r += n@N.k; }"),
     passes(Cxx, "", "[&]() noexcept { r += @Q(r, 6u); }();"),
