@@ -51,6 +51,7 @@ use crate::gate::{ApplicablePlan, Verdict};
 use crate::ids::{AtomId, Id};
 use crate::index::{Index, LinkInputs};
 use crate::modes::Mode;
+use crate::plan::limit::PruneCandidates;
 use crate::propagate::values::ValueFlow;
 use crate::propagate::{Liveness, Propagator};
 use crate::pruned_link::PruneOutcome;
@@ -197,60 +198,63 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         return Ok(Outcome::Originals(Box::default()));
     }
     let cache = Cache::of_link(config);
-    let cache = cache.as_ref();
+    let cached = LinkCache { cache: cache.as_ref(), keys: &[] };
+    let link = LinkInputs { config, inputs: &inputs, resolution: &resolution, summaries: &[], cached };
     let worth = timer.stage(Stage::Estimate, || estimate::threshold(config, &inputs, &resolution));
-    let summarise = || summarize::of_link(config, &inputs, &resolution, cache, worth > 0);
+    let summarise = || summarize::of_link(link, worth > 0);
     let mut modules = ManuallyDrop::new(timer.stage(Stage::Summarise, summarise));
-    let mut is_known = worth == 0;
-    while !is_known {
-        let estimate =
-            || estimate::of_link(link_inputs(config, &inputs, &resolution, &summaries_of(&modules)), worth);
-        let estimate = timer.stage(Stage::Estimate, estimate);
-        timer.stage(Stage::Summarise, || {
-            summarize::divide(config, &inputs, &mut modules, &estimate.divide, cache)
-        });
-        is_known = estimate.divide.is_empty();
-        if is_known {
-            estimate.keep_whole(&mut modules);
-        }
+    while let Some(mixed) = timer.stage(Stage::Estimate, || estimate::to_divide(link, &mut modules, worth)) {
+        timer.stage(Stage::Summarise, || summarize::divide(link, &mut modules, &mixed));
     }
     // A module that can lose enough bytes is divided, or a limit says why it is not.
     timer.work(summarize::divided_code(&modules));
-    summarize::report_refusals(config, &inputs, &modules, cache)?;
-    let (index, live, followed) = index_modules(config, &inputs, &resolution, &mut modules, cache, timer);
+    summarize::report_refusals(link, &modules)?;
+    let (index, live, followed) = index_modules(link, &mut modules, timer);
     // There is one graph. A module that is kept for a later reason only adds roots.
     let summaries = summaries_of(&modules);
     let keys: Vec<_> = modules.iter().map(|module| module.key).collect();
-    let cached = LinkCache { cache, keys: &keys };
-    let link = LinkInputs { cached, ..link_inputs(config, &inputs, &resolution, &summaries) };
+    let link = LinkInputs { summaries: &summaries, cached: LinkCache { keys: &keys, ..cached }, ..link };
     let propagator = Propagator::new(link, followed)?;
     let flow = timer.stage(Stage::Propagate, || propagator.run(&index, live));
     let (mut index, mut flow, prune_candidates) = plan::limit::apply(link, index, flow, &propagator);
     let mut kept = Vec::new();
     let applicable = loop {
         let plan = timer.stage(Stage::Plan, || plan::of_link(link, &index, &flow.liveness));
+        let next = timer.stage(Stage::Plan, || plan::next_sections::of_link(link, &index, &plan));
         let prepared = timer.stage(Stage::Emit, || emit::tree::prepare(link, &plan));
         let refused = gate::refused(link, &index, &flow.liveness, &plan, &prepared);
-        if refused.is_empty() {
+        if refused.is_empty() && next.is_empty() {
             break ApplicablePlan::new(plan, prepared, kept);
         }
-        index = index.keeping(refused.iter().map(|(position, _)| *position));
+        index = index.keeping(refused.iter().map(|(position, _)| *position)).keeping_next(&next);
         kept.extend(refused.into_iter().map(|(_, limit)| limit));
         (index, flow) = timer.stage(Stage::Propagate, || propagator.run_again(index));
     };
     // Each atom is kept, dropped or a stub, and emission can do it.
     let index = ManuallyDrop::new(index);
+    decide(link, &index, &flow, &applicable, prune_candidates.as_ref(), timer)
+}
+
+/// The pass gate, and the passes that its verdict asks for. Under `--prune-unwind=drop` an entry that the program needs is an error.
+fn decide(
+    link: LinkInputs<'_>,
+    index: &Index,
+    flow: &ValueFlow,
+    applicable: &ApplicablePlan,
+    prune_candidates: Option<&PruneCandidates>,
+    timer: &mut Timer,
+) -> Result<Outcome> {
     if let Some(why) = &index.removed_unwind.refused {
         let why = format!("--prune-unwind=drop: {why}; link with --prune-unwind=unused");
         return Ok(Outcome::Refused(why));
     }
-    let verdict = timer.stage(Stage::Gate, || gate::gate(link, &index, &flow, &applicable));
-    if let Some(dir) = &config.prune.plan_dir {
+    let verdict = timer.stage(Stage::Gate, || gate::gate(link, index, flow, applicable));
+    if let Some(dir) = &link.config.prune.plan_dir {
         actions::write_plans(link, &applicable.plan, &verdict, dir)?;
         return Ok(Outcome::Planned);
     }
-    report::log::write(link, &index, &flow.liveness, prune_candidates.as_ref(), verdict.allows());
-    Ok(link_and_answer(link, &index, &flow, &applicable, verdict, timer))
+    report::log::write(link, index, &flow.liveness, prune_candidates, verdict.allows());
+    Ok(link_and_answer(link, index, flow, applicable, verdict, timer))
 }
 
 /// The passes emit, link and verify, if the verdict allows to prune. The pass report answers the user in any case.
@@ -300,43 +304,31 @@ fn link_and_answer(
 /// The index of the modules, the liveness by its references, and where values are followed the atoms whose functions were summarised: then
 /// the index is made once more, with the summaries of those functions.
 fn index_modules(
-    config: &Config,
-    inputs: &inputs::Inputs,
-    resolution: &resolve::Resolution<'_>,
+    link: LinkInputs<'_>,
     modules: &mut [LoadedSummary],
-    cache: Option<&Cache>,
     timer: &mut Timer,
 ) -> (Index, Liveness, Option<Liveness>) {
-    let build =
-        |summaries: &[&ModuleSummary]| index::build(link_inputs(config, inputs, resolution, summaries));
-    let remove_unwind = |index: Index, summaries: &[&ModuleSummary]| {
-        propagate::remove_unwind(link_inputs(config, inputs, resolution, summaries), index)
-    };
-    let index = timer.stage(Stage::Index, || build(&summaries_of(modules)));
-    let (index, live) = timer.stage(Stage::Propagate, || remove_unwind(index, &summaries_of(modules)));
-    let is_followed = || propagate::is_followed(config, &summaries_of(modules), &index, &live);
+    let (index, live) = index_summaries(link, modules, timer);
+    let is_followed = || propagate::is_followed(link.config, &summaries_of(modules), &index, &live);
     if !timer.stage(Stage::Propagate, is_followed) {
         return (index, live, None);
     }
     // Atoms that are kept for a limit live besides.
-    let all = config.prune.limit.is_some();
+    let all = link.config.prune.limit.is_some();
     let followed = if all { Liveness::of_all(index.atom_count()) } else { live };
     let of_module =
         |position| index.atoms_of(position).map(|atom| followed.is_live(AtomId::new(atom))).collect();
-    let fits = timer.stage(Stage::Summarise, || summarize::follow(inputs, modules, cache, &of_module));
-    let index = timer.stage(Stage::Index, || build(&summaries_of(modules)));
-    let (index, live) = timer.stage(Stage::Propagate, || remove_unwind(index, &summaries_of(modules)));
+    let fits = timer.stage(Stage::Summarise, || summarize::follow(link, modules, &of_module));
+    let (index, live) = index_summaries(link, modules, timer);
     (index, live, Some(followed).filter(|_| fits))
 }
 
-/// The link as the passes know it, without its cache.
-fn link_inputs<'s>(
-    config: &'s Config,
-    inputs: &'s inputs::Inputs,
-    resolution: &'s resolve::Resolution<'s>,
-    summaries: &'s [&'s ModuleSummary],
-) -> LinkInputs<'s> {
-    LinkInputs { config, inputs, resolution, summaries, cached: LinkCache::default() }
+/// The index of the modules, and the liveness by its references.
+fn index_summaries(link: LinkInputs<'_>, modules: &[LoadedSummary], timer: &mut Timer) -> (Index, Liveness) {
+    let summaries = &summaries_of(modules);
+    let link = LinkInputs { summaries, ..link };
+    let index = timer.stage(Stage::Index, || index::build(link));
+    timer.stage(Stage::Propagate, || propagate::remove_unwind(link, index))
 }
 
 fn summaries_of(modules: &[LoadedSummary]) -> Vec<&ModuleSummary> {

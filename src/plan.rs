@@ -12,6 +12,7 @@ pub mod file;
 mod fold;
 pub mod limit;
 mod linker_gc;
+pub mod next_sections;
 
 pub use action::{Action, DebugCollection, ModulePlan, Plan};
 pub use linker_gc::needs_no_analysis;

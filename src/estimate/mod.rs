@@ -105,16 +105,31 @@ pub fn is_left_to_llvm(config: &Config, inputs: &Inputs, resolution: &Resolution
 
 /// The modules of a link that have to be decoded, and those that are not worth it.
 #[derive(Debug)]
-pub struct Estimate {
+struct Estimate {
     /// Positions of modules whose code has to be decoded, ascending.
-    pub divide: Vec<usize>,
+    divide: Vec<usize>,
     /// Modules that are passed on as they are, ascending: the position, and how many dead bytes stay for that.
-    pub not_worth: Vec<(usize, u64)>,
+    not_worth: Vec<(usize, u64)>,
+}
+
+/// The positions of the modules whose code has to be decoded, ascending. `None` if there is no further one: then the modules that are not worth it
+/// have a limit.
+pub fn to_divide(link: LinkInputs<'_>, modules: &mut [LoadedSummary], threshold: u64) -> Option<Vec<usize>> {
+    if threshold == 0 {
+        return None;
+    }
+    let summaries: Vec<&ModuleSummary> = modules.iter().map(|module| &module.summary).collect();
+    let estimate = of_link(LinkInputs { summaries: &summaries, ..link }, threshold);
+    if estimate.divide.is_empty() {
+        estimate.keep_whole(modules);
+        return None;
+    }
+    Some(estimate.divide)
 }
 
 impl Estimate {
     /// Keep the modules whole that are passed on as they are.
-    pub fn keep_whole(&self, modules: &mut [LoadedSummary]) {
+    fn keep_whole(&self, modules: &mut [LoadedSummary]) {
         for (position, bytes) in &self.not_worth {
             let detail = format!("{bytes} bytes of it, or that it refers to, could be removed");
             let record = LimitRecord { bytes: *bytes, ..link_limit(Limit::NotWorth, detail) };
@@ -137,7 +152,7 @@ struct ModuleBytes {
 }
 
 /// Estimate how many bytes can be removed from each module.
-pub fn of_link(link: LinkInputs<'_>, threshold: u64) -> Estimate {
+fn of_link(link: LinkInputs<'_>, threshold: u64) -> Estimate {
     let LinkInputs { config, summaries, .. } = link;
     let ranges = ranges_of(summaries);
     // No section divides, then, and the linker leaves each dead section to us.

@@ -236,6 +236,15 @@ impl Index {
         self
     }
 
+    /// The same graph, with these atoms as roots, into which kept code may go on.
+    #[must_use]
+    pub fn keeping_next(mut self, atoms: &[AtomId]) -> Self {
+        let root = |&atom| Root { atom, reason: RootReason::FallThrough, symbol: None };
+        self.roots.extend(atoms.iter().map(root));
+        self.roots.sort_unstable();
+        self
+    }
+
     /// The same graph, with these atoms as roots, which were dead, and no others for that reason (`--prune-limit`).
     #[must_use]
     pub fn keeping_for_limit(mut self, atoms: &[AtomId]) -> Self {

@@ -63,6 +63,8 @@ pub enum RootReason {
     PruneKeep,
     /// A limit keeps the whole module.
     ModuleKept,
+    /// Code that is kept may go on into it behind the end of its own section.
+    FallThrough,
     /// `--prune-limit` leaves it, for the search of `bisect`.
     PruneLimit,
 }
@@ -94,6 +96,7 @@ impl RootReason {
             RootReason::Empty => "empty",
             RootReason::PruneKeep => "prune-keep",
             RootReason::ModuleKept => "module-kept",
+            RootReason::FallThrough => "fall-through",
             RootReason::PruneLimit => "prune-limit",
         }
     }

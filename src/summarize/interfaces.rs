@@ -73,7 +73,8 @@ fn of_module(
 /// The serialised summaries of an object: one for links that keep its debug information, and one for those that drop it, if it has some.
 fn summaries_of(bytes: &[u8], granularity: Granularity) -> Vec<Vec<u8>> {
     let hash = hashing::hash(bytes);
-    let summary = |without_debug| extract::extract(bytes, SummaryOptions { granularity, without_debug });
+    let summary =
+        |without_debug| extract::extract(bytes, SummaryOptions { without_debug, ..granularity.into() });
     let with = summary(false);
     let without = have_debug_info(&with.atoms).then(|| summary(true));
     std::iter::once(with)

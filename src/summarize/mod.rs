@@ -22,10 +22,10 @@ use crate::config::{Config, Level};
 use crate::error::{Result, Stage};
 use crate::hashing;
 use crate::ids::{Id, ModuleId};
+use crate::index::LinkInputs;
 use crate::inputs::interface::Interface;
 use crate::inputs::{FileKind, InputFile, Inputs};
 use crate::made_ahead;
-use crate::resolve::Resolution;
 use cache::{Cache, ModuleKey};
 pub use commands::{dump_command, summarize_command};
 
@@ -41,15 +41,11 @@ pub fn granularity(level: Level) -> Granularity {
 ///
 /// # Errors
 /// Something is not used, and the link is strict.
-pub fn report_refusals(
-    config: &Config,
-    inputs: &Inputs,
-    modules: &[LoadedSummary],
-    cache: Option<&Cache>,
-) -> Result<()> {
+pub fn report_refusals(link: LinkInputs<'_>, modules: &[LoadedSummary]) -> Result<()> {
+    let LinkInputs { config, inputs, cached, .. } = link;
     let of_interfaces = inputs.files.iter().filter_map(|file| file.refused.clone());
     let refused = of_interfaces.chain(modules.iter().filter_map(|module| module.refused.clone()));
-    let refused: Vec<String> = refused.chain(cache.and_then(Cache::refusal)).collect();
+    let refused: Vec<String> = refused.chain(cached.cache.and_then(Cache::refusal)).collect();
     made_ahead::report_refusals(config, Stage::Summarise, &refused)
 }
 
@@ -79,34 +75,28 @@ pub struct LoadedSummary {
 
 /// The options of a summary that the level and the options of a link ask for.
 pub fn options(config: &Config) -> SummaryOptions {
-    SummaryOptions { granularity: granularity(config.prune.level), without_debug: config.drops_debug() }
+    SummaryOptions {
+        granularity: granularity(config.prune.level),
+        without_debug: config.drops_debug(),
+        without_ends: false,
+    }
 }
 
 /// Summarise the loaded modules of a link, as its level and options ask.
-pub fn of_link(
-    config: &Config,
-    inputs: &Inputs,
-    resolution: &Resolution<'_>,
-    cache: Option<&Cache>,
-    by_sections: bool,
-) -> Vec<LoadedSummary> {
-    summarise(inputs, &resolution.loaded, options(config), cache, by_sections)
+pub fn of_link(link: LinkInputs<'_>, by_sections: bool) -> Vec<LoadedSummary> {
+    let LinkInputs { config, inputs, resolution, cached, .. } = link;
+    summarise(inputs, &resolution.loaded, options(config), cached.cache, by_sections)
 }
 
 /// Summarise the modules at these positions, ascending, once more, divided as the level of the link asks.
-pub fn divide(
-    config: &Config,
-    inputs: &Inputs,
-    modules: &mut [LoadedSummary],
-    positions: &[usize],
-    cache: Option<&Cache>,
-) {
+pub fn divide(link: LinkInputs<'_>, modules: &mut [LoadedSummary], positions: &[usize]) {
+    let LinkInputs { config, inputs, cached, .. } = link;
     let chosen = modules.par_iter_mut().enumerate().filter(|(at, _)| positions.binary_search(at).is_ok());
     chosen.for_each(|(_, of)| {
         let refused = of.refused.take();
         *of = LoadedSummary {
             refused,
-            ..read(inputs.module_bytes(of.module), of.module, options(config), cache)
+            ..read(inputs.module_bytes(of.module), of.module, options(config), cached.cache)
         };
     });
 }
@@ -144,7 +134,8 @@ pub fn summarise(
         let summary = match find_ahead(inputs, module, options, &sidecars, &mut refused) {
             Some((summary, origin)) => LoadedSummary { module, summary, origin, key: None, refused: None },
             None if by_sections && inputs.modules[module].kind == FileKind::Object => {
-                let options = SummaryOptions { granularity: Granularity::Sections, ..options };
+                let options =
+                    SummaryOptions { granularity: Granularity::Sections, without_ends: true, ..options };
                 read(bytes, module, options, None)
             }
             None => read(bytes, module, options, cache),
@@ -158,11 +149,11 @@ pub fn summarise(
 /// `live` says it of the atoms of the module at a position, in their order. False if the atoms of a module came out differently, so that it
 /// was said of others.
 pub fn follow(
-    inputs: &Inputs,
+    link: LinkInputs<'_>,
     summarised: &mut [LoadedSummary],
-    cache: Option<&Cache>,
     live: &(dyn Fn(usize) -> Vec<bool> + Sync),
 ) -> bool {
+    let LinkInputs { inputs, cached, .. } = link;
     // What an interface stands in for can't be read again.
     let is_there = |of: &LoadedSummary| {
         interface_of(inputs, of.module)
@@ -175,7 +166,7 @@ pub fn follow(
         let live = live(position);
         if live.contains(&true) {
             let before = extent(&of.summary);
-            follow_one(inputs.module_bytes(of.module), of, &live, cache);
+            follow_one(inputs.module_bytes(of.module), of, &live, cached.cache);
             return extent(&of.summary) == before;
         }
         true
@@ -191,8 +182,7 @@ fn extent(summary: &ModuleSummary) -> Vec<(u32, u64, u64)> {
 
 /// Following takes far longer than reading an entry, so that the cache is asked for every module.
 fn follow_one(bytes: &[u8], of: &mut LoadedSummary, live: &[bool], cache: Option<&Cache>) {
-    let options =
-        SummaryOptions { granularity: Granularity::Pointers, without_debug: of.summary.without_debug };
+    let options = SummaryOptions { without_debug: of.summary.without_debug, ..Granularity::Pointers.into() };
     let Some(cache) = cache else {
         of.summary = extract::follow(bytes, &of.summary, live, &at_once);
         return;

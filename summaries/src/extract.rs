@@ -25,7 +25,7 @@ pub fn follow(
     live: &[bool],
     parallel_map: ParallelMap<'_>,
 ) -> ModuleSummary {
-    let options = SummaryOptions { granularity: Granularity::Pointers, without_debug: known.without_debug };
+    let options = SummaryOptions { without_debug: known.without_debug, ..Granularity::Pointers.into() };
     let mut summary = match known.kind {
         ModuleKind::Native => native::follow(bytes, options, live, parallel_map),
         ModuleKind::Bitcode | ModuleKind::Opaque => by_kind(bytes, options, parallel_map),

@@ -42,11 +42,13 @@ pub struct SummaryOptions {
     pub granularity: Granularity,
     /// Debug information will not be in the output, so that nothing has to follow what it says of code by numbers.
     pub without_debug: bool,
+    /// Whether control goes on behind a section is left for [`crate::native::next_sections`], which reads less code.
+    pub without_ends: bool,
 }
 
 impl From<Granularity> for SummaryOptions {
     fn from(granularity: Granularity) -> SummaryOptions {
-        SummaryOptions { granularity, without_debug: false }
+        SummaryOptions { granularity, ..SummaryOptions::default() }
     }
 }
 

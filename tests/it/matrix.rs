@@ -170,7 +170,8 @@ impl MatrixBuild<'_> {
         match kind {
             LinkKind::Plain => {}
             LinkKind::Pruned => job = job.arg("-Wl,--prune-worth=0"),
-            LinkKind::Estimated => job = job.arg("-Wl,--prune-worth=1"),
+            // Without this, values would be followed, and all live modules decoded for that.
+            LinkKind::Estimated => job = job.words("-Wl,--prune-worth=1 -Wl,--prune-budget=0"),
         }
         let output = if self.config.mode == Mode::Shared { "libout.so" } else { "out" };
         let job = job.arg("-o").arg(output);

@@ -9,8 +9,8 @@ pub(crate) mod exposure;
 mod kinds;
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, FlowControl, Instruction as Decoded, InstructionInfoFactory, Mnemonic,
-    OpAccess, OpKind, Register,
+    Code, ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction as Decoded,
+    InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
 
 /// Where control goes behind an instruction.
@@ -99,6 +99,31 @@ impl Instruction {
         self.immediate.offset_and_size()
     }
 
+    fn set_fields(&mut self, constants: &ConstantOffsets, decoded: &Decoded) {
+        let is_branch = decoded.op_count() > 0 && decoded.op0_kind() == OpKind::NearBranch64;
+        if constants.has_displacement() {
+            self.displacement =
+                ConstantField::new(constants.displacement_offset(), constants.displacement_size());
+        }
+        if constants.has_immediate() {
+            let immediate = ConstantField::new(constants.immediate_offset(), constants.immediate_size());
+            *(if is_branch { &mut self.displacement } else { &mut self.immediate }) = immediate;
+        }
+        let has_memory = || decoded.op_kinds().any(|kind| kind == OpKind::Memory);
+        self.field = match (is_branch, self.displacement.offset_and_size().1) {
+            (true, 4) => Field::Branch,
+            (true, _) => Field::None,
+            (false, _) if decoded.memory_base() == Register::RIP => {
+                Field::RipRelative { access: !matches!(decoded.mnemonic(), Mnemonic::Lea | Mnemonic::Nop) }
+            }
+            (false, 4 | 8) if has_memory() => Field::Displacement {
+                registers: decoded.memory_base() != Register::None
+                    || decoded.memory_index() != Register::None,
+            },
+            _ => Field::None,
+        };
+    }
+
     /// Whether control may go from it to [`Instruction::target`] and not come back.
     pub(crate) fn is_jump(&self) -> bool {
         matches!(self.flow, Flow::Jump | Flow::Conditional)
@@ -113,14 +138,26 @@ impl Instruction {
 /// Decode `bytes`, which begin at `offset` of their section, to the last byte. `Err` is the offset of what is no
 /// instruction, or reaches over the end.
 pub(crate) fn decode(bytes: &[u8], offset: u32, out: &mut Vec<Instruction>) -> Result<(), u64> {
+    sweep(bytes, offset, out, true)
+}
+
+/// The same without the fields of the instructions: extents, control flow and targets alone, which takes less time.
+pub(crate) fn decode_flow(bytes: &[u8], offset: u32, out: &mut Vec<Instruction>) -> Result<(), u64> {
+    sweep(bytes, offset, out, false)
+}
+
+fn sweep(bytes: &[u8], offset: u32, out: &mut Vec<Instruction>, has_fields: bool) -> Result<(), u64> {
     let mut decoder = Decoder::with_ip(64, bytes, u64::from(offset), DecoderOptions::NONE);
     let mut decoded = Decoded::default();
     while decoder.can_decode() {
         let at = decoder.ip();
         decoder.decode_out(&mut decoded);
-        let instruction =
-            if decoded.is_invalid() { None } else { translate(&decoder, &decoded, at, bytes, offset) };
-        out.push(instruction.ok_or(at)?);
+        let instruction = if decoded.is_invalid() { None } else { translate(&decoded, at, bytes, offset) };
+        let mut instruction = instruction.ok_or(at)?;
+        if has_fields {
+            instruction.set_fields(&decoder.get_constant_offsets(&decoded), &decoded);
+        }
+        out.push(instruction);
     }
     Ok(())
 }
@@ -174,14 +211,8 @@ pub(crate) fn is_alignment(bytes: &[u8], align: u64) -> bool {
     true
 }
 
-fn translate(
-    decoder: &Decoder<'_>,
-    decoded: &Decoded,
-    at: u64,
-    bytes: &[u8],
-    base: u32,
-) -> Option<Instruction> {
-    let constants = decoder.get_constant_offsets(decoded);
+/// The instruction as far as [`decode_flow`] says it, without its fields.
+fn translate(decoded: &Decoded, at: u64, bytes: &[u8], base: u32) -> Option<Instruction> {
     // A branch has one operand. That of a far jump or of `enter` has two parts; neither is compiled code. 16-bit branches truncate the
     // instruction pointer, and an EIP-relative operand the address.
     let first = if decoded.op_count() == 0 { OpKind::Register } else { decoded.op0_kind() };
@@ -189,35 +220,12 @@ fn translate(
         first,
         OpKind::FarBranch16 | OpKind::FarBranch32 | OpKind::NearBranch16 | OpKind::NearBranch32
     );
-    if odd || constants.has_immediate2() || decoded.memory_base() == Register::EIP {
+    let has_second_immediate = || decoded.op_kinds().any(|kind| kind == OpKind::Immediate8_2nd);
+    if odd || has_second_immediate() || decoded.memory_base() == Register::EIP {
         return None;
     }
     let branch = first == OpKind::NearBranch64;
     let rip = decoded.memory_base() == Register::RIP;
-    let none = ConstantField::new(0, 0);
-    let (mut displacement, mut immediate) = (none, none);
-    if constants.has_displacement() {
-        displacement = ConstantField::new(constants.displacement_offset(), constants.displacement_size());
-    }
-    if constants.has_immediate() {
-        immediate = ConstantField::new(constants.immediate_offset(), constants.immediate_size());
-    }
-    if branch {
-        displacement = immediate;
-        immediate = none;
-    }
-    let has_memory = || decoded.op_kinds().any(|k| k == OpKind::Memory);
-    let field = match (branch, displacement.offset_and_size().1) {
-        (true, 4) => Field::Branch,
-        (true, _) => Field::None,
-        (false, _) if rip => {
-            Field::RipRelative { access: !matches!(decoded.mnemonic(), Mnemonic::Lea | Mnemonic::Nop) }
-        }
-        (false, 4 | 8) if has_memory() => Field::Displacement {
-            registers: decoded.memory_base() != Register::None || decoded.memory_index() != Register::None,
-        },
-        _ => Field::None,
-    };
     let target = match (branch, rip) {
         (true, _) => Some(decoded.near_branch_target() as i64),
         (false, true) => Some(decoded.ip_rel_memory_address() as i64),
@@ -225,14 +233,15 @@ fn translate(
     };
     let end = at.checked_add(decoded.len() as u64)?;
     let distance = target.map(|target: i64| i32::try_from(target.wrapping_sub(end as i64)));
+    let none = ConstantField::new(0, 0);
     Some(Instruction {
         offset: u32::try_from(at).ok()?,
         distance: distance.unwrap_or(Ok(0)).ok()?,
         len: decoded.len() as u8,
         flow: flow(decoded, branch)?,
-        field,
-        displacement,
-        immediate,
+        field: Field::None,
+        displacement: none,
+        immediate: none,
         has_target: target.is_some(),
         lock: bytes.get((at - u64::from(base)) as usize) == Some(&0xf0),
     })

@@ -17,8 +17,10 @@ use rustc_hash::FxHashMap;
 
 use super::decode::{self, Flow, Instruction};
 use super::tables::{Result, Tables};
-use crate::ids::AtomIdx;
-use crate::summary::{Atom, AtomKind, Definition, Reference, ReferenceKind, Symbol, SymbolKind, Target};
+use crate::ids::{AtomIdx, NameRef};
+use crate::summary::{
+    Atom, AtomKind, Definition, ModuleSummary, Reference, ReferenceKind, Symbol, SymbolKind, Target,
+};
 
 /// Add a reference from each section of code that may go on to the next one of the same family. The result is the atoms that may.
 pub(super) fn read(
@@ -30,31 +32,9 @@ pub(super) fn read(
     if is_of_compiler(tables, atoms, symbols) {
         return Ok(Vec::new());
     }
-    let is_code = |(_, atom): &(usize, &Atom)| atom.kind == AtomKind::Code && atom.size > 0;
-    let mut code: Vec<(usize, &Atom)> = atoms.iter().enumerate().filter(is_code).collect();
-    code.sort_by_key(|(_, atom)| (atom.section, atom.offset));
-    let farthest = farthest(atoms, symbols, references);
-    let named = named(symbols);
-    let mut sections = Vec::new();
-    for own in code.chunk_by(|a, b| a.1.section == b.1.section) {
-        let (Some((first, _)), Some((last, atom))) = (own.first(), own.last()) else { continue };
-        let (first, last) = (AtomIdx::new(*first), AtomIdx::new(*last));
-        let farthest = farthest.get(last.index()).copied().unwrap_or(u64::MAX);
-        let of_last = named.partition_point(|n| n.0 < last)..named.partition_point(|n| n.0 <= last);
-        sections.push(CodeSection {
-            name: tables.name(atom.name),
-            first,
-            last,
-            end: atom.offset.saturating_add(atom.size),
-            grouped: atom.group.is_some(),
-            goes_on: may_go_on(tables, atom, farthest, named.get(of_last).unwrap_or(&[]))?,
-        });
-    }
-    let mut next = next_in_output(&sections);
-    sections.sort_by_key(|section| gathered(section.name));
-    next.extend(next_in_output(&sections));
-    next.sort_unstable();
-    next.dedup();
+    let ends = &mut SectionEnds::new(tables, atoms, symbols, references);
+    let next =
+        next_of(code_sections(atoms, |name| tables.name(name)), |section| ends.may_go_on(section.last))?;
     references.extend(next.iter().map(|(from, offset, to)| Reference {
         from: *from,
         offset: *offset,
@@ -65,6 +45,84 @@ pub(super) fn read(
     let mut goes_on: Vec<AtomIdx> = next.into_iter().map(|(from, ..)| from).collect();
     goes_on.dedup();
     Ok(goes_on)
+}
+
+/// The fate of an atom in a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtomFate {
+    Kept,
+    Dropped,
+    /// It is another module's copy that the link has.
+    Discarded,
+}
+
+/// The atoms that are dropped and that kept code may go on into. `summary` is the summary of the object's sections
+/// ([`SummaryOptions::without_ends`](crate::SummaryOptions)); only code in front of what is dropped is read.
+pub fn next_sections(
+    bytes: &[u8],
+    summary: &ModuleSummary,
+    fate: &dyn Fn(AtomIdx) -> AtomFate,
+) -> Vec<AtomIdx> {
+    let ModuleSummary { atoms, symbols, references, .. } = summary;
+    let next = || -> Result<Vec<AtomIdx>> {
+        let tables = &Tables::read(bytes)?;
+        if is_of_compiler(tables, atoms, symbols) {
+            return Ok(Vec::new());
+        }
+        let is_kept = |section: &CodeSection<'_>| Ok(fate(section.last) == AtomFate::Kept);
+        let mut next = next_of(code_sections(atoms, |name| summary.name(name)), is_kept)?;
+        next.retain(|(.., to)| fate(*to) == AtomFate::Dropped);
+        if next.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut ends = SectionEnds::new(tables, atoms, symbols, references);
+        let mut lost = Vec::new();
+        for of_one in next.chunk_by(|a, b| a.0 == b.0) {
+            if ends.may_go_on(of_one[0].0)? {
+                lost.extend(of_one.iter().map(|(.., to)| *to));
+            }
+        }
+        Ok(lost)
+    };
+    // It was read before, and is the same.
+    next().unwrap_or_else(|_| {
+        (0..atoms.len()).map(AtomIdx::new).filter(|atom| fate(*atom) == AtomFate::Dropped).collect()
+    })
+}
+
+/// The sections of code of an object, in its order.
+fn code_sections<'n>(atoms: &[Atom], name: impl Fn(NameRef) -> &'n [u8]) -> Vec<CodeSection<'n>> {
+    let is_code = |(_, atom): &(usize, &Atom)| atom.kind == AtomKind::Code && atom.size > 0;
+    let mut code: Vec<(usize, &Atom)> = atoms.iter().enumerate().filter(is_code).collect();
+    code.sort_by_key(|(_, atom)| (atom.section, atom.offset));
+    let of_section = |own: &[(usize, &Atom)]| {
+        let (Some((first, _)), Some((last, atom))) = (own.first(), own.last()) else { return None };
+        Some(CodeSection {
+            name: name(atom.name),
+            first: AtomIdx::new(*first),
+            last: AtomIdx::new(*last),
+            end: atom.offset.saturating_add(atom.size),
+            grouped: atom.group.is_some(),
+            goes_on: false,
+        })
+    };
+    code.chunk_by(|a, b| a.1.section == b.1.section).filter_map(of_section).collect()
+}
+
+/// For each section that control may leave at its end, its last atom, its end, and the first atoms of the sections that linkers may place behind it.
+fn next_of<'s>(
+    mut sections: Vec<CodeSection<'s>>,
+    mut goes_on: impl FnMut(&CodeSection<'s>) -> Result<bool>,
+) -> Result<Vec<(AtomIdx, u64, AtomIdx)>> {
+    for section in &mut sections {
+        section.goes_on = goes_on(section)?;
+    }
+    let mut next = next_in_output(&sections);
+    sections.sort_by_key(|section| gathered(section.name));
+    next.extend(next_in_output(&sections));
+    next.sort_unstable();
+    next.dedup();
+    Ok(next)
 }
 
 /// A section of code: what linkers place it by, its first and last atom, and its end in bytes.
@@ -218,6 +276,33 @@ fn named(symbols: &[Symbol]) -> Vec<(AtomIdx, Range<u64>)> {
     named
 }
 
+/// Facts about an object that say whether control goes on behind the end of an atom.
+struct SectionEnds<'t, 'a> {
+    tables: &'t Tables<'a>,
+    atoms: &'t [Atom],
+    /// By atom, the last place in its section that is named.
+    farthest: Vec<u64>,
+    named: Vec<(AtomIdx, Range<u64>)>,
+    /// Room for instructions, used again for each section.
+    instructions: Vec<Instruction>,
+}
+
+impl<'t, 'a> SectionEnds<'t, 'a> {
+    fn new(tables: &'t Tables<'a>, atoms: &'t [Atom], symbols: &[Symbol], references: &[Reference]) -> Self {
+        let (farthest, named) = (farthest(atoms, symbols, references), named(symbols));
+        SectionEnds { tables, atoms, farthest, named, instructions: Vec::new() }
+    }
+
+    /// Whether control may leave the atom at its end.
+    fn may_go_on(&mut self, last: AtomIdx) -> Result<bool> {
+        let SectionEnds { tables, atoms, farthest, named, instructions } = self;
+        let Some(atom) = atoms.get(last.index()) else { return Ok(true) };
+        let farthest = farthest.get(last.index()).copied().unwrap_or(u64::MAX);
+        let of_last = named.partition_point(|n| n.0 < last)..named.partition_point(|n| n.0 <= last);
+        may_go_on(tables, atom, farthest, named.get(of_last).unwrap_or(&[]), instructions)
+    }
+}
+
 /// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named, and `named` holds all
 /// that symbols name in the atom.
 fn may_go_on(
@@ -225,13 +310,14 @@ fn may_go_on(
     atom: &Atom,
     farthest: u64,
     named: &[(AtomIdx, Range<u64>)],
+    instructions: &mut Vec<Instruction>,
 ) -> Result<bool> {
     let section = tables.data(atom.section)?;
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
     let bytes = section.get(at(atom.offset)..at(atom.offset.saturating_add(atom.size))).unwrap_or(&[]);
-    let mut instructions = Vec::new();
+    instructions.clear();
     // What is no instruction ends the list.
-    let mut is_code = decode::decode(bytes, 0, &mut instructions).is_ok();
+    let mut is_code = decode::decode_flow(bytes, 0, instructions).is_ok();
     let ends =
         |i: &Instruction| matches!(i.flow, Flow::Jump | Flow::JumpRegister | Flow::JumpMemory | Flow::Stop);
     let is_padding =
@@ -240,7 +326,7 @@ fn may_go_on(
     if !is_code && let [(_, function)] = named {
         let start = u32::try_from(function.start.saturating_sub(atom.offset)).unwrap_or(u32::MAX);
         let mut own = Vec::new();
-        is_code = decode::decode(bytes.get(start as usize..).unwrap_or(&[]), start, &mut own).is_ok()
+        is_code = decode::decode_flow(bytes.get(start as usize..).unwrap_or(&[]), start, &mut own).is_ok()
             && !function.is_empty()
             && !own.iter().all(is_padding);
         if is_code {

@@ -35,6 +35,7 @@ use crate::summary::{
     atom_flags,
 };
 pub(crate) use agreement::agrees;
+pub use fall_through::{AtomFate, next_sections};
 pub use indirect_calls::{ComputedCalls, computed_calls};
 use symbols::SectionAtoms;
 use tables::{Result, Section, Tables, malformed};
@@ -135,7 +136,10 @@ fn read(
     relocations::mark_fixed_addresses(&tables, &by_section, &mut atoms)?;
     parts::refer(&division, &resolved, &atoms, &mut references);
     parts::connect(&division, &atoms, &by_section, &mut references);
-    let goes_on = fall_through::read(&tables, &atoms, &symbols, &mut references)?;
+    let goes_on = match options.without_ends {
+        true => Vec::new(),
+        false => fall_through::read(&tables, &atoms, &symbols, &mut references)?,
+    };
     let before = limits.len();
     unwind::read(&tables, &by_section, &atoms, &symbols, &mut references, &mut limits)?;
     hidden |= limits.len() > before;

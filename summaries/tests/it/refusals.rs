@@ -55,7 +55,8 @@ fn debug_information_that_is_left_out() {
         let object = assembled(&source(debug, "", &behind));
         assert_eq!(parts(&divided(&object)), expected);
         for granularity in [Granularity::Functions, Granularity::Pointers] {
-            let summary = extract::extract(&object, SummaryOptions { granularity, without_debug: true });
+            let summary =
+                extract::extract(&object, SummaryOptions { without_debug: true, ..granularity.into() });
             assert!(summary.without_debug);
             assert_eq!(parts(&summary), expected, "{:?}", summary.limits);
             assert_eq!(summary.limits.iter().any(|l| l.limit.name() == "debug-info"), expected == 1);
