@@ -99,6 +99,26 @@ fn linker_mode(argv0: &OsStr, words: &[OsString], env: &Environment<'_>) -> Resu
     Ok(Mode::Link(Box::new(lto::suited(config, words, env)?)))
 }
 
+/// The commands of lto-prune, for misspelt ones.
+const COMMANDS: &[&str] = &[
+    "audit",
+    "bisect",
+    "completions",
+    "dump",
+    "emit",
+    "explain-trap",
+    "help",
+    "install-shims",
+    "split",
+    "summarize",
+];
+
+fn is_word(word: &str) -> bool {
+    word.len() > 2
+        && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+        && !word.starts_with('-')
+}
+
 fn own_mode(words: &[OsString]) -> Result<Mode> {
     let usage = |message: &str| Err(Error::new(Stage::Arguments, message));
     let Some((first, rest)) = words.split_first() else {
@@ -131,6 +151,13 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
         Some("bisect") => Ok(Mode::Bisect(rest.to_vec())),
         Some("explain-trap") => Ok(Mode::ExplainTrap(rest.to_vec())),
         Some("audit") => Ok(Mode::Audit(rest.to_vec())),
+        // A word of letters that names no file is a misspelt command.
+        Some(word) if is_word(word) && !Path::new(word).exists() => {
+            match args::prune::nearest(word, COMMANDS.iter().copied()) {
+                Some(near) => usage(&format!("there is no command and no file {word}; did you mean {near}?")),
+                None => Ok(Mode::Standalone(words.to_vec())),
+            }
+        }
         _ => Ok(Mode::Standalone(words.to_vec())),
     }
 }

@@ -200,14 +200,16 @@ fn drop_limit(text: &str) -> Option<DropLimit> {
 }
 
 fn unknown(name: &str) -> Error {
-    let near = options::all()
-        .map(|known| (distance(name, known.name), known.name))
-        .min()
-        .filter(|(distance, known)| *distance <= known.len().div_ceil(2));
-    match near {
-        Some((_, known)) => error(format!("unknown option --prune-{name}; did you mean --prune-{known}?")),
+    match nearest(name, options::all().map(|known| known.name)) {
+        Some(known) => error(format!("unknown option --prune-{name}; did you mean --prune-{known}?")),
         None => error(format!("unknown option --prune-{name}")),
     }
+}
+
+/// The known name that a misspelt one is most like: at most half of its letters differ.
+pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let near = known.map(|known| (distance(name, known), known)).min();
+    near.filter(|(distance, known)| *distance <= known.len().div_ceil(2)).map(|(_, known)| known)
 }
 
 /// Levenshtein distance; `a` is cut so that a hostile word can't cost much.

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use lexopt::prelude::{Long, Short, Value};
 
+use crate::args::prune::nearest;
 use crate::error::{Error, Result, Stage};
 
 use super::attribute::GroupBy;
@@ -138,7 +139,12 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
     }
     let Some(command) = command(&name) else {
         let all: Vec<&str> = Command::ALL.iter().map(|c| c.0).collect();
-        return wrong(format!("audit has no command {name}; it has {}", all.join(", ")));
+        let near = nearest(&name, all.iter().copied()).map(|near| format!("; did you mean {near}?"));
+        return wrong(format!(
+            "audit has no command {name}{}; it has {}",
+            near.unwrap_or_default(),
+            all.join(", ")
+        ));
     };
     let mut request = Request {
         command,
@@ -352,7 +358,7 @@ mod tests {
             let message = read(line).unwrap_err().to_string();
             assert!(message.contains(what), "{line}: {message}");
         };
-        says("tops x", "no command tops; it has top, dominators");
+        says("tops x", "no command tops; did you mean top?; it has top, dominators");
         says("top", "takes REPORT or a link line");
         says("why main", "takes SYMBOL REPORT or a link line");
         says("diff a.json", "takes OLD NEW");
@@ -366,6 +372,7 @@ mod tests {
         says("top --by", "missing argument for option '--by'");
         says("top -nx x.json", "a number, not x");
         says("top .", "a folder is neither");
+        says("tpo x.json", "audit has no command tpo; did you mean top?");
         says("top -o x.html x.json", "top has no option --output");
         says("html --json x.json", "html has no option --json");
     }

@@ -55,6 +55,9 @@ fn modes() {
     }
     assert!(matches!(decide("lto-prune a.o --help"), Ok(Mode::Standalone(_))));
     assert!(matches!(decide("lto-prune a.o -o x"), Ok(Mode::Standalone(w)) if w.len() == 3));
+    let misspelt = decide("lto-prune audti top").unwrap_err().message;
+    assert!(misspelt.ends_with("did you mean audit?"), "{misspelt}");
+    assert!(matches!(decide("lto-prune quite-another-file"), Ok(Mode::Standalone(_))));
     assert!(matches!(decide("lto-prune install-shims d"), Ok(Mode::InstallShims(_))));
     assert!(matches!(decide("lto-prune dump f"), Ok(Mode::Dump(_))));
     assert!(matches!(decide("lto-prune bisect -- make x"), Ok(Mode::Bisect(w)) if w.len() == 3));

@@ -501,7 +501,7 @@ fn findings_of_module(
         let (personalities, lsdas): (Vec<&Reference>, Vec<&Reference>) = match is_bitcode {
             // There an LSDA is not made yet.
             true => unwind
-                .filter(|r| named(r).is_some_and(|n| contains(n, b"personality")))
+                .filter(|r| named(r).is_some_and(|n| lossy(n).contains("personality")))
                 .map(|r| (r, r))
                 .unzip(),
             false => unwind.partition(|r| !leads_to_lsda(summary, r)),
@@ -525,10 +525,6 @@ fn findings_of_module(
 
 fn is_code(kind: AtomKind) -> bool {
     matches!(kind, AtomKind::Code | AtomKind::InitFini)
-}
-
-fn contains(name: &[u8], part: &[u8]) -> bool {
-    name.windows(part.len()).any(|bytes| bytes == part)
 }
 
 fn leads_to_lsda(summary: &ModuleSummary, r: &Reference) -> bool {
@@ -581,7 +577,7 @@ fn path(link: LinkInputs<'_>, index: &Index, live: &Liveness, atom: AtomId) -> S
     format!("{}: {}", link.inputs.module_name(index.modules[position].module), names.join(" -> "))
 }
 
-/// The first name of an atom, or that of its section.
+/// The first name of an atom, or that of its section. An atom of several functions has both.
 fn name(link: LinkInputs<'_>, index: &Index, atom: AtomId) -> String {
     let (position, local) = index.locate(atom);
     let summary = link.summaries[position];
@@ -590,7 +586,15 @@ fn name(link: LinkInputs<'_>, index: &Index, atom: AtomId) -> String {
             && !matches!(symbol.kind, SymbolKind::Section | SymbolKind::File)
             && symbol.name.len > 0
     };
-    let section = summary.atoms.get(local.index()).map(|a| a.name);
-    let name = summary.symbols.iter().find(is_own).map(|s| s.name).or(section);
-    lossy(name.map_or(&[][..], |name| summary.name(name)))
+    let section = summary.atoms.get(local.index()).map_or(&[][..], |atom| summary.name(atom.name));
+    let own: Vec<&Symbol> = summary.symbols.iter().filter(is_own).collect();
+    let first = own.first().map_or(section, |symbol| summary.name(symbol.name));
+    let mut functions: Vec<u64> =
+        own.iter().filter(|symbol| symbol.kind == SymbolKind::Func).map(|symbol| symbol.value).collect();
+    functions.sort_unstable();
+    functions.dedup();
+    match functions.len() {
+        0 | 1 => lossy(first),
+        count => format!("{} with {} and {} more", lossy(section), lossy(first), count - 1),
+    }
 }
