@@ -1,7 +1,7 @@
 //! Sections that kept code may go on into, in modules whose code was not read.
 //!
 //! Code that the estimate left undecoded may leave its section at the end, as hand-written assembly does. Whether it does matters only where the
-//! plan drops what linkers place behind it. So only that code is read, and what it may go on into becomes a root.
+//! plan drops what linkers place behind it. So only that code is read. The dropped section becomes a root if the code may go on into it.
 
 use rayon::prelude::*;
 use summaries::native::{self, AtomFate};

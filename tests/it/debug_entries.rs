@@ -90,7 +90,7 @@ const LONG: &str = "volatile int v;\nint dead_long(int x) { STATEMENTS return x;
 const INLINES: &str = "extern volatile int v;\nint short_one(int);\nstatic inline int inlined(int x) { v = x; return x * 7; }\n\
     __attribute__((noinline)) int kept(int x) { return inlined(x) + short_one(x); }\nint main(int argc, char **argv) { return kept(argc) == 3; }\n";
 
-/// One function goes from `.text`. Lists and line tables of the other functions, which have sections of their own, take no more room than before.
+/// One function is removed from `.text`. Lists and line tables of the other functions, which have sections of their own, take no more room than before.
 #[test]
 fn what_describes_whole_sections_does_not_grow() {
     let functions: String =

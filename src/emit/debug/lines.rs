@@ -164,7 +164,7 @@ fn write_sequence(
         // The row in force at the start: the last one before it.
         let from = rows.partition_point(|r| r.address < begin);
         let mut registers = Registers::initial(begin, header.default_is_stmt());
-        // Readers differ about the file that DWARF 5 begins with. Where this sequence names one, so does each part.
+        // Readers differ about the file that DWARF 5 begins with. If this sequence names a file, each part names its own.
         if says_file {
             registers.file = u64::MAX;
         }

@@ -52,7 +52,7 @@ pub(super) struct ListEntry {
     pub(super) base: EntryBase,
 }
 
-/// What the addresses of an entry are counted from.
+/// The place from which the addresses of an entry are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryBase {
     /// The entry itself has the address.
@@ -363,8 +363,8 @@ impl ListSection<'_, '_> {
         Ok(share)
     }
 
-    /// Whether a coded list says the same in the output, so that it can be copied: all of it describes sections that are emitted as they are, and
-    /// the base of the unit does not count.
+    /// Whether a coded list can be copied, because it says the same in the output. All of it describes sections that are emitted as they are, and
+    /// no entry counts from the base of the unit.
     fn is_same(self, entries: &[ListEntry]) -> bool {
         let is_same = |entry: &ListEntry| {
             entry.base != EntryBase::Unit && entry.range.is_none_or(|(begin, _)| self.layout.is_whole(begin))

@@ -57,7 +57,7 @@ pub enum AtomFate {
 }
 
 /// The atoms that are dropped and that kept code may go on into. `summary` is the summary of the object's sections
-/// ([`SummaryOptions::without_ends`](crate::SummaryOptions)); only code in front of what is dropped is read.
+/// ([`SummaryOptions::without_ends`](crate::SummaryOptions)). Code is read only if a section behind it is dropped.
 pub fn next_sections(
     bytes: &[u8],
     summary: &ModuleSummary,
