@@ -89,7 +89,14 @@ fn read(bytes: &[u8]) -> object::Result<DsoFacts> {
         let section = symbols.symbol_section(endian, symbol, index)?.and_then(|i| sections.section(i).ok());
         let has_contents = section.is_none_or(|s| s.sh_type(endian) != elf::SHT_NOBITS);
         let ty = SymbolType::of(symbol.st_type());
-        facts.stands_in |= defined && ty == SymbolType::Code && !has_code;
+        let is_code = |s: &elf::SectionHeader64<Endianness>| s.sh_flags(endian).0 & elf::SHF_EXECINSTR.0 != 0;
+        // In a library without code a symbol without a type may stand for a function, too.
+        facts.stands_in |= defined
+            && match ty {
+                SymbolType::Code => !section.is_some_and(is_code),
+                SymbolType::Untyped => !has_code,
+                SymbolType::Data | SymbolType::Tls => false,
+            };
         let overrides_common = defined && has_contents && !weak && ty != SymbolType::Code;
         facts.symbols.push(DsoSymbol {
             name: name.into(),

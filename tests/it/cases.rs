@@ -278,12 +278,15 @@ cases! {
     script_inserted
     script_keep
     script_keep_member
+    section_end_forms
     section_end_led_to
     section_falls_into_group
     section_falls_through
+    section_falls_through_bare
     section_falls_through_gathered
     section_falls_through_named
     section_falls_through_prefixes
+    section_falls_through_suffix
     section_named_of_code
     section_thread_local_flag
     short_address

@@ -390,6 +390,8 @@ fn what_is_not_known_keeps_every_entry() {
         ),
         ("filter", USES_QUIET, "-L. -lfilter -Wl,-rpath,$ORIGIN", "may run in place of libfilter.so"),
         ("interface", USES_QUIET, "-Linterface -lcode -Wl,-rpath,$ORIGIN", "may run in place of libcode.so"),
+        ("untyped", USES_QUIET, "-Luntyped -lcode -Wl,-rpath,$ORIGIN", "may run in place of libcode.so"),
+        ("data", USES_QUIET, "-Ldata -lcode -Wl,-rpath,$ORIGIN", "may run in place of libcode.so"),
         ("header", READS_HEADER, "", "main refers to __ehdr_start, which finds the unwind tables"),
         ("patched", PATCHED, "", "__patchable_function_entries, which lists functions"),
         ("renamed", RENAMED, "-Wl,--defsym=trace=backtrace", "backtrace may have another name"),
@@ -424,11 +426,16 @@ fn what_is_not_known_keeps_every_entry() {
         // A library that names another one for its code, and the interface of one.
         program.session.write("code.c", "int quiet(void) { return 0; }\n");
         program.session.write("interface.s", ".data\n.globl quiet\n.type quiet,@function\nquiet: .byte 0\n");
-        program.session.mkdir("interface");
+        program.session.write("untyped.s", ".data\n.globl quiet\nquiet: .byte 0\n");
+        for folder in ["interface", "untyped", "data"] {
+            program.session.mkdir(folder);
+        }
         for words in [
             "code.c -Wl,-soname,libcode.so -o libcode.so",
             "code.c -Wl,-soname,libfilter.so -Wl,-F,libcode.so -o libfilter.so",
             "interface.s -nostdlib -Wl,-soname,libcode.so -o interface/libcode.so",
+            "untyped.s -nostdlib -Wl,-soname,libcode.so -o untyped/libcode.so",
+            "interface.s -Wl,-soname,libcode.so -o data/libcode.so",
         ] {
             program.session.must(&Job::new(&dir, "gcc").words("-shared -fPIC").words(words));
         }

@@ -118,14 +118,18 @@ fn next_of<'s>(
         section.goes_on = goes_on(section)?;
     }
     let mut next = next_in_output(&sections);
-    sections.sort_by_key(|section| gathered(section.name));
-    next.extend(next_in_output(&sections));
+    for rules in GatherRules::ALL {
+        let mut gathered = sections.clone();
+        gathered.sort_by_key(|section| rules.place(section.name));
+        next.extend(next_in_output(&gathered));
+    }
     next.sort_unstable();
     next.dedup();
     Ok(next)
 }
 
 /// A section of code: what linkers place it by, its first and last atom, and its end in bytes.
+#[derive(Debug, Clone)]
 struct CodeSection<'a> {
     name: &'a [u8],
     first: AtomIdx,
@@ -214,19 +218,53 @@ fn has_name_of_compiler(tables: &Tables<'_>) -> bool {
 
 /// The name of the section that linkers put it in: `.text` of `.text.f`.
 fn family(name: &[u8]) -> &[u8] {
+    if name.starts_with(b".gnu.linkonce.t.") {
+        return b".text";
+    }
     let dot = name.iter().skip(1).position(|byte| *byte == b'.');
     dot.and_then(|dot| name.get(..=dot)).unwrap_or(name)
 }
 
-/// Where linkers put a section that gather some by prefix before the others of the family, as GNU ld and gold do by default, and
-/// lld and mold with `-z keep-text-section-prefix`: the number of the prefix, in the order of GNU ld's default script, and the name
-/// where that script sorts by it.
-fn gathered(name: &[u8]) -> (usize, &[u8]) {
-    const PREFIXES: &[&[u8]] =
-        &[b".text.unlikely", b".text.exit", b".text.startup", b".text.hot", b".text.sorted"];
-    let is_prefix = |prefix: &&[u8]| name.strip_prefix(*prefix).is_some_and(|r| r.is_empty() || r[0] == b'.');
-    let number = PREFIXES.iter().position(is_prefix).unwrap_or(PREFIXES.len());
-    (number, if name.starts_with(b".text.sorted.") { name } else { b"" })
+/// How linkers gather sections of code by name before the others of the family: GNU ld by its default script, gold by prefix, and lld and mold
+/// with `-z keep-text-section-prefix`.
+#[derive(Debug, Clone, Copy)]
+enum GatherRules {
+    Bfd,
+    Gold,
+    Lld,
+}
+
+impl GatherRules {
+    const ALL: [GatherRules; 3] = [GatherRules::Bfd, GatherRules::Gold, GatherRules::Lld];
+
+    /// Where a section is put: the number of its prefix, and its name where the linker sorts by that.
+    fn place(self, name: &[u8]) -> (usize, &[u8]) {
+        const PREFIXES: &[&[u8]] = &[
+            b".text.unlikely",
+            b".text.exit",
+            b".text.startup",
+            b".text.hot",
+            b".text.sorted",
+            b".text.unknown",
+            b".text.split",
+        ];
+        let is_prefix = |prefix: &&[u8]| {
+            let rest = name.strip_prefix(*prefix);
+            rest.is_some_and(|r| matches!(self, GatherRules::Gold) || matches!(r, [] | [b'.', ..]))
+        };
+        let count = match self {
+            GatherRules::Bfd => 5,
+            GatherRules::Gold => 4,
+            GatherRules::Lld => PREFIXES.len(),
+        };
+        let prefixes = PREFIXES.get(..count).unwrap_or(&[]);
+        let number = prefixes.iter().position(is_prefix).unwrap_or(PREFIXES.len());
+        match self {
+            GatherRules::Bfd if name.ends_with(b"_unlikely") => (0, b""),
+            GatherRules::Bfd if name.starts_with(b".text.sorted.") => (number, name),
+            _ => (number, b""),
+        }
+    }
 }
 
 /// The last place in each atom's section that a symbol or a reference names, or up to 8 bytes behind it, since a
@@ -283,6 +321,8 @@ struct SectionEnds<'t, 'a> {
     /// By atom, the last place in its section that is named.
     farthest: Vec<u64>,
     named: Vec<(AtomIdx, Range<u64>)>,
+    /// The places that relocations change, sorted.
+    relocated: Vec<(AtomIdx, u64)>,
     /// Room for instructions, used again for each section.
     instructions: Vec<Instruction>,
 }
@@ -290,26 +330,36 @@ struct SectionEnds<'t, 'a> {
 impl<'t, 'a> SectionEnds<'t, 'a> {
     fn new(tables: &'t Tables<'a>, atoms: &'t [Atom], symbols: &[Symbol], references: &[Reference]) -> Self {
         let (farthest, named) = (farthest(atoms, symbols, references), named(symbols));
-        SectionEnds { tables, atoms, farthest, named, instructions: Vec::new() }
+        let mut relocated: Vec<_> = references.iter().map(|r| (r.from, r.offset)).collect();
+        relocated.sort_unstable();
+        SectionEnds { tables, atoms, farthest, named, relocated, instructions: Vec::new() }
     }
 
     /// Whether control may leave the atom at its end.
     fn may_go_on(&mut self, last: AtomIdx) -> Result<bool> {
-        let SectionEnds { tables, atoms, farthest, named, instructions } = self;
+        let SectionEnds { tables, atoms, farthest, named, relocated, instructions } = self;
         let Some(atom) = atoms.get(last.index()) else { return Ok(true) };
         let farthest = farthest.get(last.index()).copied().unwrap_or(u64::MAX);
         let of_last = named.partition_point(|n| n.0 < last)..named.partition_point(|n| n.0 <= last);
-        may_go_on(tables, atom, farthest, named.get(of_last).unwrap_or(&[]), instructions)
+        let named = named.get(of_last).unwrap_or(&[]);
+        let is_relocated = |place: Range<u64>| {
+            let first = relocated.partition_point(|at| *at < (last, place.start));
+            relocated.get(first).is_some_and(|(atom, at)| *atom == last && *at < place.end)
+        };
+        may_go_on(tables, atom, farthest, (named, &is_relocated), instructions)
     }
 }
 
-/// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named, and `named` holds all
+/// The named ranges of an atom, and whether a relocation changes a place in a range of its section.
+type AtomFacts<'f> = (&'f [(AtomIdx, Range<u64>)], &'f dyn Fn(Range<u64>) -> bool);
+
+/// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named, and `facts` holds all
 /// that symbols name in the atom.
 fn may_go_on(
     tables: &Tables<'_>,
     atom: &Atom,
     farthest: u64,
-    named: &[(AtomIdx, Range<u64>)],
+    (named, is_relocated): AtomFacts<'_>,
     instructions: &mut Vec<Instruction>,
 ) -> Result<bool> {
     let section = tables.data(atom.section)?;
@@ -337,11 +387,14 @@ fn may_go_on(
     let last = instructions.iter().rposition(|i| !is_padding(i)).unwrap_or(0);
     let end = instructions.get(last).map_or(0, Instruction::end);
     let to = |i: &Instruction| i.target().and_then(|t| u64::try_from(t).ok());
-    // A near jump at the end is relocated, or it would be a short one. An address that is formed may be jumped to.
+    let is_relocated = |i: &Instruction| {
+        is_relocated(atom.offset + u64::from(i.offset)..atom.offset.saturating_add(i.end()))
+    };
+    // An address that is formed may be jumped to. The field of the last jump is 0 if a relocation fills it.
     let leads_to_end = |(number, i): (usize, &Instruction)| {
         matches!(i.flow, Flow::Jump | Flow::Conditional | Flow::Next)
-            && (number != last || i.len == 2)
             && to(i).is_some_and(|to| to >= end)
+            && (number != last || !is_relocated(i))
     };
     if instructions.iter().enumerate().any(leads_to_end) {
         return Ok(true);
@@ -354,15 +407,20 @@ fn may_go_on(
     }
     let Some(barrier) = instructions.iter().rposition(ends) else { return Ok(true) };
     let behind = instructions.get(barrier + 1..).unwrap_or(&[]);
+    let start = instructions.get(barrier).map_or(0, Instruction::end);
+    // A function may consist of padding alone.
+    let names_padding = || {
+        let tail = atom.offset.saturating_add(start)..atom.offset.saturating_add(atom.size);
+        named.iter().any(|(_, range)| tail.contains(&range.start))
+    };
     if is_code && behind.iter().all(is_padding) {
-        return Ok(false);
+        return Ok(names_padding());
     }
     // It may be data. A part of a section has names that are not looked at here.
-    let start = instructions.get(barrier).map_or(0, Instruction::end);
     let is_whole = bytes.len() == section.len();
     let leads = |i: &Instruction| {
         matches!(i.flow, Flow::JumpRegister | Flow::JumpMemory)
-            || i.flow != Flow::Next && to(i).is_some_and(|to| to >= start)
+            || to(i).is_some_and(|to| to >= start) && !is_relocated(i)
     };
     Ok(!is_whole || farthest >= start || instructions.iter().any(leads))
 }
