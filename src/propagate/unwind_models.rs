@@ -54,7 +54,6 @@ const PRIMITIVES: &[(&str, Kinds)] = &[
     ("_Unwind_Resume_or_Rethrow", Kinds::THROW),
     ("_Unwind_ForcedUnwind", Kinds::FORCED),
     ("_Unwind_Backtrace", Kinds::TRACE),
-    ("_Unwind_FindEnclosingFunction", Kinds::TRACE),
     ("unw_step", Kinds::TRACE),
     ("_Ux86_64_step", Kinds::TRACE),
     ("_ULx86_64_step", Kinds::TRACE),
@@ -326,6 +325,7 @@ fn unknown(name: &str) -> Option<&'static str> {
         name,
         "dl_iterate_phdr"
             | "_dl_find_object"
+            | "_Unwind_FindEnclosingFunction"
             | "_Unwind_Find_FDE"
             | "__GNU_EH_FRAME_HDR"
             | "__EH_FRAME_BEGIN__"

@@ -141,6 +141,8 @@ static int one(struct dl_phdr_info *i, size_t s, void *d) {
 int main(void) { return dl_iterate_phdr(one, 0) - 1; }
 "#;
 
+const ENCLOSING: &str = "#include <unwind.h>\n__attribute__((noinline)) int leaf(int x) { return x * 3; }\nint main(void) { return _Unwind_FindEnclosingFunction((char *)&leaf + 1) != (void *)&leaf; }\n";
+
 const READS_HEADER: &str = r#"
 #include <link.h>
 #include <stdio.h>
@@ -392,6 +394,7 @@ fn what_is_not_known_keeps_every_entry() {
         ("interface", USES_QUIET, "-Linterface -lcode -Wl,-rpath,$ORIGIN", "may run in place of libcode.so"),
         ("untyped", USES_QUIET, "-Luntyped -lcode -Wl,-rpath,$ORIGIN", "may run in place of libcode.so"),
         ("data", USES_QUIET, "-Ldata -lcode -Wl,-rpath,$ORIGIN", "may run in place of libcode.so"),
+        ("enclosing", ENCLOSING, "", "main refers to _Unwind_FindEnclosingFunction, which finds"),
         ("header", READS_HEADER, "", "main refers to __ehdr_start, which finds the unwind tables"),
         ("patched", PATCHED, "", "__patchable_function_entries, which lists functions"),
         ("renamed", RENAMED, "-Wl,--defsym=trace=backtrace", "backtrace may have another name"),
@@ -423,11 +426,10 @@ fn what_is_not_known_keeps_every_entry() {
         program
             .session
             .must(&Job::new(&dir, "gcc").words("-shared -fPIC personality.c -lgcc_s -o libpersonality.so"));
-        // A library that names another one for its code, and the interface of one.
         program.session.write("code.c", "int quiet(void) { return 0; }\n");
         program.session.write("interface.s", ".data\n.globl quiet\n.type quiet,@function\nquiet: .byte 0\n");
         program.session.write("untyped.s", ".data\n.globl quiet\nquiet: .byte 0\n");
-        for folder in ["interface", "untyped", "data"] {
+        for folder in ["interface", "untyped", "data", "own"] {
             program.session.mkdir(folder);
         }
         for words in [
@@ -440,7 +442,6 @@ fn what_is_not_known_keeps_every_entry() {
             program.session.must(&Job::new(&dir, "gcc").words("-shared -fPIC").words(words));
         }
         // An archive of the user that has the name of the C library's.
-        program.session.mkdir("own");
         program.session.write(
             "find.c",
             "#define _GNU_SOURCE\n#include <link.h>\nstatic int one(struct dl_phdr_info *i, size_t s, void *d) { return 1; }\nint find(void) { return dl_iterate_phdr(one, 0) - 1; }\n",

@@ -110,7 +110,8 @@ fn is_far_return(instruction: &[u8]) -> bool {
     matches!(split_rex(instruction).1, [0xca | 0xcb | 0xcf, ..])
 }
 
-/// Whether an instruction pushes a value or stores one at the top of the stack, if it does, or whether it takes values from the stack.
+/// Whether an instruction pushes a value, stores one at the top of the stack or goes to another stack, if it does, or whether it takes values
+/// from the stack.
 fn sets_return_address(instruction: &[u8]) -> Option<bool> {
     let (rex, rest) = split_rex(instruction);
     let (extends_register, extends_base) = (rex & 4 != 0, rex & 1 != 0);
@@ -121,10 +122,13 @@ fn sets_return_address(instruction: &[u8]) -> Option<bool> {
         [0x01 | 0x09 | 0x29 | 0x31 | 0x87 | 0x89 | 0xc7, modrm, 0x24, ..] if modrm & 0xc7 == 0x04 => {
             Some(true)
         }
-        // `pop` and `leave`; `add` and `sub` of a number, `lea` and `mov` that write %rsp.
+        // `mov` to %rsp, as `__builtin_eh_return` ends
+        [0x89, modrm, ..] if modrm & 0xc7 == 0xc4 && !extends_base => Some(true),
+        [0x8b, modrm, ..] if modrm & 0x38 == 0x20 && !extends_register => Some(true),
+        // `pop` and `leave`; `add` and `sub` of a number, and `lea`, that write %rsp.
         [0x58..=0x5f | 0x8f | 0xc9, ..] => Some(false),
-        [0x81 | 0x83 | 0x89, modrm, ..] if modrm & 0xc7 == 0xc4 && !extends_base => Some(false),
-        [0x8b | 0x8d, modrm, ..] if modrm & 0x38 == 0x20 && !extends_register => Some(false),
+        [0x81 | 0x83, modrm, ..] if modrm & 0xc7 == 0xc4 && !extends_base => Some(false),
+        [0x8d, modrm, ..] if modrm & 0x38 == 0x20 && !extends_register => Some(false),
         _ => None,
     }
 }
@@ -177,6 +181,9 @@ mod tests {
         assert!(is_direct(&[0x50, 0x48, 0x83, 0xec, 8, 0x48, 0x83, 0xc4, 16, 0xc3], &[0x10]));
         // push %rax; mov %rax, %r12; ret
         assert!(!is_direct(&[0x50, 0x49, 0x89, 0xc4, 0xc3], &[0x10]));
+        // mov %rcx, %rsp; ret, and mov %rbp, %rsp; pop %rbp; ret
+        assert!(!is_direct(&[0x48, 0x89, 0xcc, 0xc3], &[0x10]));
+        assert!(is_direct(&[0x48, 0x89, 0xec, 0x5d, 0xc3], &[0x10]));
         // lretq
         assert!(!is_direct(&[0x48, 0xcb], &[0x10]));
         // A thunk: call over a loop that is never left, then a return to where a register says.
