@@ -117,11 +117,11 @@ fn next_of<'s>(
     for section in &mut sections {
         section.goes_on = goes_on(section)?;
     }
-    let mut next = next_in_output(&sections);
+    let mut next = next_in_output(&sections, family);
     for rules in GatherRules::ALL {
         let mut gathered = sections.clone();
         gathered.sort_by_key(|section| rules.place(section.name));
-        next.extend(next_in_output(&gathered));
+        next.extend(next_in_output(&gathered, |name| rules.output_section(name)));
     }
     next.sort_unstable();
     next.dedup();
@@ -142,11 +142,14 @@ struct CodeSection<'a> {
 
 /// For each section that goes on, its last atom, its end, and the first atoms of the sections that may come next, where linkers
 /// put those of a family one after the other in the order given.
-fn next_in_output(sections: &[CodeSection<'_>]) -> Vec<(AtomIdx, u64, AtomIdx)> {
+fn next_in_output<'s>(
+    sections: &[CodeSection<'s>],
+    output_section: impl Fn(&'s [u8]) -> &'s [u8],
+) -> Vec<(AtomIdx, u64, AtomIdx)> {
     let mut all = Vec::new();
     let mut next: FxHashMap<&[u8], Vec<AtomIdx>> = FxHashMap::default();
     for section in sections.iter().rev() {
-        let next = next.entry(family(section.name)).or_default();
+        let next = next.entry(output_section(section.name)).or_default();
         if section.goes_on {
             all.extend(next.iter().map(|first| (section.last, section.end, *first)));
         }
@@ -237,17 +240,19 @@ enum GatherRules {
 impl GatherRules {
     const ALL: [GatherRules; 3] = [GatherRules::Bfd, GatherRules::Gold, GatherRules::Lld];
 
-    /// Where a section is put: the number of its prefix, and its name where the linker sorts by that.
-    fn place(self, name: &[u8]) -> (usize, &[u8]) {
-        const PREFIXES: &[&[u8]] = &[
-            b".text.unlikely",
-            b".text.exit",
-            b".text.startup",
-            b".text.hot",
-            b".text.sorted",
-            b".text.unknown",
-            b".text.split",
-        ];
+    /// In the order of GNU ld's default script; gold knows the first four, GNU ld the first five.
+    const PREFIXES: &'static [&'static [u8]] = &[
+        b".text.unlikely",
+        b".text.exit",
+        b".text.startup",
+        b".text.hot",
+        b".text.sorted",
+        b".text.unknown",
+        b".text.split",
+    ];
+
+    /// The number of the prefix by which a section is gathered.
+    fn prefix(self, name: &[u8]) -> Option<usize> {
         let is_prefix = |prefix: &&[u8]| {
             let rest = name.strip_prefix(*prefix);
             rest.is_some_and(|r| matches!(self, GatherRules::Gold) || matches!(r, [] | [b'.', ..]))
@@ -255,15 +260,23 @@ impl GatherRules {
         let count = match self {
             GatherRules::Bfd => 5,
             GatherRules::Gold => 4,
-            GatherRules::Lld => PREFIXES.len(),
+            GatherRules::Lld => Self::PREFIXES.len(),
         };
-        let prefixes = PREFIXES.get(..count).unwrap_or(&[]);
-        let number = prefixes.iter().position(is_prefix).unwrap_or(PREFIXES.len());
-        match self {
-            GatherRules::Bfd if name.ends_with(b"_unlikely") => (0, b""),
-            GatherRules::Bfd if name.starts_with(b".text.sorted.") => (number, name),
-            _ => (number, b""),
-        }
+        let is_unlikely = matches!(self, GatherRules::Bfd) && name.ends_with(b"_unlikely");
+        let found = Self::PREFIXES.iter().take(count).position(is_prefix);
+        if is_unlikely { Some(0) } else { found }
+    }
+
+    /// Where a section is put: the number of its prefix, and its name where the linker sorts by that.
+    fn place(self, name: &[u8]) -> (usize, &[u8]) {
+        let is_sorted = matches!(self, GatherRules::Bfd) && name.starts_with(b".text.sorted.");
+        (self.prefix(name).unwrap_or(Self::PREFIXES.len()), if is_sorted { name } else { b"" })
+    }
+
+    /// The section of the output that it is put into. lld and mold make one for each prefix.
+    fn output_section(self, name: &[u8]) -> &[u8] {
+        let of_prefix = self.prefix(name).filter(|_| matches!(self, GatherRules::Lld));
+        of_prefix.and_then(|number| Self::PREFIXES.get(number)).map_or_else(|| family(name), |prefix| prefix)
     }
 }
 
