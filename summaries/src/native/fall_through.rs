@@ -276,7 +276,7 @@ impl GatherRules {
     /// The section of the output that it is put into. lld and mold make one for each prefix.
     fn output_section(self, name: &[u8]) -> &[u8] {
         let of_prefix = self.prefix(name).filter(|_| matches!(self, GatherRules::Lld));
-        of_prefix.and_then(|number| Self::PREFIXES.get(number)).map_or_else(|| family(name), |prefix| prefix)
+        of_prefix.and_then(|number| Self::PREFIXES.get(number)).copied().unwrap_or_else(|| family(name))
     }
 }
 
