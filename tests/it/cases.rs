@@ -85,6 +85,7 @@ cases! {
     cv_by_value
     cv_data_parts
     cv_debug
+    cv_debug_kept
     cv_defined_bounds
     cv_environment
     cv_environment_places
@@ -98,8 +99,10 @@ cases! {
     cv_goto_offsets
     cv_handlers
     cv_heap_cloning
+    cv_heap_cloning_kept
     cv_ifunc_local
     cv_jump_from_frame
+    cv_kept
     cv_labels_elsewhere
     cv_library_ways
     cv_many_stack_cells
@@ -110,7 +113,10 @@ cases! {
     cv_named_mcount
     cv_never_returns
     cv_number
+    cv_number_calls
     cv_number_string
+    cv_numbers_kept
+    cv_numbers_on_stack
     cv_other_stack
     cv_other_stack_return
     cv_outlined
@@ -151,6 +157,7 @@ cases! {
     cv_unprotected_elsewhere
     cv_unseen_files
     cv_vectors
+    cv_walked_context
     cv_weak_absent
     cv_weak_beside
     cv_weak_dlopen

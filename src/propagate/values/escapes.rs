@@ -90,8 +90,10 @@ impl Flow<'_> {
             | Effect::Copies { .. }
             | Effect::Relinks { .. }
             | Effect::ReturnsLinked { .. }
+            | Effect::Computes { .. }
             | Effect::Frees
-            | Effect::Exposes(_)
+            | Effect::IntegerRoundTrip(_)
+            | Effect::IntegerRoundTripOfLibrary
             | Effect::Escapes(_) => true,
             Effect::Stores { what, .. } => !matches!(what, StoredAddress::Library | StoredAddress::Held),
             Effect::Calls { arguments, returned, .. } => {
@@ -99,15 +101,25 @@ impl Flow<'_> {
             }
             _ => false,
         };
+        if model.numbers {
+            let numbers = self.numbers();
+            self.graph.let_escape(numbers, EscapeReason::Library);
+        }
         let of_files = |effect: &Effect| {
             use Effect::*;
             matches!(
                 effect,
-                WritesOut(_) | WritesValue(_) | ReadsIn(_) | ReturnsFiles | Prints { .. } | Scans { .. }
+                WritesOut(_)
+                    | WritesValue(_)
+                    | ReadsIn(_)
+                    | ReturnsFiles
+                    | ReturnsText
+                    | Prints { .. }
+                    | Scans { .. }
             )
         };
         if model.effects.iter().any(of_files) {
-            self.share_files();
+            self.share_text();
         }
         if !model.effects.iter().all(|effect| by_arguments(effect) || of_files(effect)) {
             let element = self.library(symbol);

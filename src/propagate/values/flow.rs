@@ -84,6 +84,8 @@ pub(super) struct Flow<'s> {
     pub(super) called: Vec<bool>,
     externals: FxHashMap<SymbolId, u32>,
     pub(super) files: Option<NodeId>,
+    pub(super) text: Option<NodeId>,
+    pub(super) numbers: Option<NodeId>,
     /// The addresses of code that are used otherwise than by copying.
     exposed_code: Option<NodeId>,
     /// Memory that a library owns and hands out.
@@ -131,6 +133,8 @@ impl<'s> Flow<'s> {
             called: vec![false; atoms],
             externals: FxHashMap::default(),
             files: None,
+            text: None,
+            numbers: None,
             exposed_code: None,
             owned: BTreeMap::new(),
             shared: false,
@@ -520,7 +524,7 @@ impl<'s> Flow<'s> {
     }
 
     /// The node of all addresses of code that escape because something uses them otherwise than by copying.
-    pub(super) fn exposed_code(&mut self) -> NodeId {
+    fn exposed_code(&mut self) -> NodeId {
         if let Some(known) = self.exposed_code {
             return known;
         }

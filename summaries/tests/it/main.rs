@@ -4,6 +4,7 @@
 mod bitcode;
 mod cfl;
 mod arbitrary_summary;
+mod closed;
 mod compilers;
 mod data;
 mod divisible;

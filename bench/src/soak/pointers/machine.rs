@@ -37,6 +37,11 @@ pub(super) const CARRIERS: &[Carrier] = &[
     Carrier::new("  fn @o = ms@#(x, y, @v, @d);").there("__attribute__((ms_abi)) fn ms@#(unsigned a, unsigned b, fn f, fn g);\n", "__attribute__((ms_abi)) fn ms@#(unsigned a, unsigned b, fn f, fn g) { touch(&a); return a == b + 77u ? g : f; }\n"),
     Carrier::new("  fn @o = ms@#(x, y, 1, 2, 3, @v);").there("__attribute__((ms_abi)) fn ms@#(unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, fn f);\n", "__attribute__((ms_abi)) fn ms@#(unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, fn f) { touch(&e); return a == b + 77u + c + d ? 0 : f; }\n"),
     Carrier::new("  fn @o = @v; quiet@#(x); x += @o(x, y); quiet@#(y);").there("__attribute__((ms_abi)) void quiet@#(unsigned k);\n", "__attribute__((ms_abi)) void quiet@#(unsigned k) { sum += k; }\n"),
+    Carrier::new("#ifdef __clang__\n#define MOST@# __attribute__((preserve_most))\n#else\n#define MOST@# __attribute__((no_caller_saved_registers, target(\"general-regs-only\")))\n#endif\n  fn @o = keep@#(@v, @d, x, y);")
+        .here("void most@#(unsigned *k) __attribute__((no_caller_saved_registers));\nvoid most@#(unsigned *k);\nstatic @nfn keep@#(fn f, fn g, unsigned a, unsigned b) { most@#(&sum); most@#(&sum); return a == b + 99u ? g : f; }\n")
+        .there("", "__attribute__((no_caller_saved_registers, target(\"general-regs-only\"))) void most@#(unsigned *k);\n__attribute__((no_caller_saved_registers, target(\"general-regs-only\"))) void most@#(unsigned *k) { *k += 3u; }\n"),
+    Carrier::new("#ifdef __clang__\n  fn @o = keep@#(@v, @d, x, y);\n#else\n  fn @o = @v;\n#endif").needs(Needs::C)
+        .here("#ifdef __clang__\nextern __attribute__((preserve_most)) void most@#(unsigned *k);\nstatic @nfn keep@#(fn f, fn g, unsigned a, unsigned b) { most@#(&sum); most@#(&sum); return a == b + 99u ? g : f; }\n__attribute__((preserve_most)) void most@#(unsigned *k) { *k += 3u; }\n#endif\n"),
     // The frame from outside.
     Carrier::new("  fn @o = up@#(@v);").here("static __attribute__((noinline)) fn up@#(fn f) { volatile uintptr_t l[2] = {(uintptr_t)f, (uintptr_t)@d}; volatile uintptr_t *p = l; touch(&sum); return (fn)p[0 + zero]; }\n"),
     Carrier::new("  fn @o; { void *ret = __builtin_return_address(0); (void)ret; void *fr = __builtin_frame_address(0); (void)fr; @o = @v; if (!ret) x++; }"),

@@ -6,10 +6,10 @@
 use std::sync::OnceLock;
 
 use super::module::{FlowModule, References};
-use super::unit::{CALLERS_REGISTER, LEFT_BY_CALLEE, Unit};
-use super::walk;
+use super::unit::{CALLERS_REGISTER, Unit};
+use super::{nonstandard_registers, walk};
 use crate::ids::AtomIdx;
-use crate::limit::{Limit, LimitRecord};
+use crate::limit::LimitRecord;
 use crate::native::decode;
 use crate::native::decode::effects::{Effects, InstructionEffect};
 use crate::relation::FunctionSummary;
@@ -63,7 +63,10 @@ fn piece(module: &FlowModule<'_, '_>, of: References<'_>, groups: &[Vec<AtomIdx>
                 }
             }
             let summary = walked.summary?;
-            Ok((unit, summary))
+            match nonstandard_registers::parameter(&summary) {
+                Some(register) => Err(format!("{CALLERS_REGISTER} is used: {register} as it was at entry")),
+                None => Ok((unit, summary)),
+            }
         });
         match outcome {
             Ok((unit, mut summary)) => {
@@ -75,9 +78,6 @@ fn piece(module: &FlowModule<'_, '_>, of: References<'_>, groups: &[Vec<AtomIdx>
             }
             Err(refusal) => {
                 module.give_up(group, &refusal, &mut found.limits);
-                if refusal.starts_with(LEFT_BY_CALLEE) {
-                    module.limit(Limit::UnusualResult, group, &refusal, &mut found.limits);
-                }
                 let takes = refusal.starts_with(CALLERS_REGISTER)
                     || group.iter().any(|a| module.may_take_registers(*a, &mut effects));
                 if takes {
