@@ -49,7 +49,7 @@ use crate::config::Config;
 use crate::error::{Result, Stage};
 use crate::gate::{ApplicablePlan, Verdict};
 use crate::ids::{AtomId, Id};
-use crate::index::{Index, LinkInputs};
+use crate::index::{Index, LinkInputs, RootReason};
 use crate::modes::Mode;
 use crate::plan::limit::PruneCandidates;
 use crate::propagate::values::ValueFlow;
@@ -226,7 +226,8 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         if refused.is_empty() && next.is_empty() {
             break ApplicablePlan::new(plan, prepared, kept);
         }
-        index = index.keeping(refused.iter().map(|(position, _)| *position)).keeping_next(&next);
+        index = index.keeping(refused.iter().map(|(position, _)| *position));
+        index = index.with_roots(&next, RootReason::FallThrough);
         kept.extend(refused.into_iter().map(|(_, limit)| limit));
         (index, flow) = timer.stage(Stage::Propagate, || propagator.run_again(index));
     };

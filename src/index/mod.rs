@@ -223,35 +223,29 @@ impl Index {
     /// The same graph, with all atoms of the modules at these positions as roots.
     #[must_use]
     pub fn keeping(mut self, positions: impl Iterator<Item = usize>) -> Self {
+        let mut atoms = Vec::new();
         for position in positions {
-            let atoms = self.atoms_of(position).map(AtomId::new);
-            let root = |atom| Root { atom, reason: RootReason::ModuleKept, symbol: None };
-            self.roots.extend(atoms.map(root));
+            atoms.extend(self.atoms_of(position).map(AtomId::new));
             if let Some(this) = self.modules.get_mut(position) {
                 this.kept_whole = true;
             }
         }
-        self.roots.sort_unstable();
-        self.roots.dedup_by_key(|r| (r.atom, r.reason));
-        self
-    }
-
-    /// The same graph, with these atoms as roots, into which kept code may go on.
-    #[must_use]
-    pub fn keeping_next(mut self, atoms: &[AtomId]) -> Self {
-        let root = |&atom| Root { atom, reason: RootReason::FallThrough, symbol: None };
-        self.roots.extend(atoms.iter().map(root));
-        self.roots.sort_unstable();
-        self
+        self.with_roots(&atoms, RootReason::ModuleKept)
     }
 
     /// The same graph, with these atoms as roots, which were dead, and no others for that reason (`--prune-limit`).
     #[must_use]
     pub fn keeping_for_limit(mut self, atoms: &[AtomId]) -> Self {
         self.roots.retain(|r| r.reason != RootReason::PruneLimit);
-        let root = |&atom| Root { atom, reason: RootReason::PruneLimit, symbol: None };
-        self.roots.extend(atoms.iter().map(root));
+        self.with_roots(atoms, RootReason::PruneLimit)
+    }
+
+    /// The same graph, with these atoms as roots for one more reason.
+    #[must_use]
+    pub fn with_roots(mut self, atoms: &[AtomId], reason: RootReason) -> Self {
+        self.roots.extend(atoms.iter().map(|&atom| Root { atom, reason, symbol: None }));
         self.roots.sort_unstable();
+        self.roots.dedup_by_key(|r| (r.atom, r.reason));
         self
     }
 

@@ -13,7 +13,7 @@ use crate::audit::table::{Answer, Cell, Table, count};
 use crate::report::graph::ESCAPED;
 
 /// Reasons of roots that stand for missing knowledge, each with an action.
-const ROOTS: [(&str, &str); 7] = [
+const ROOTS: [(&str, &str); 8] = [
     ("module-kept", "see the limits of severity module"),
     ("custom-section", "add --gc-sections, and KEEP() in a script for what must stay"),
     ("start-stop-section", "link with ld.lld, or add -z start-stop-gc"),
@@ -24,6 +24,7 @@ const ROOTS: [(&str, &str); 7] = [
     ("retain", "compile without __attribute__((retain))"),
     ("prune-keep", "link with fewer --prune-keep"),
     ("prune-limit", "link without --prune-limit"),
+    ("fall-through", "end the assembly before it with a jump or a return"),
 ];
 
 /// What each cause of an unknown call asks for.

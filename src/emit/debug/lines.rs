@@ -145,7 +145,7 @@ fn rewrite_program(
     }
 }
 
-/// Write a sequence for each part that stays in which rows of this one lie. The last row is its end. `says_file` is whether this one names files.
+/// Write a sequence for each kept part that rows of this one describe. The last row is the end. `says_file` is whether this sequence names files.
 fn write_sequence(
     layout: Layout<'_>,
     draft: &mut SectionDraft,

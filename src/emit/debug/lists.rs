@@ -52,7 +52,7 @@ pub(super) struct ListEntry {
     pub(super) base: EntryBase,
 }
 
-/// The place from which the addresses of an entry are counted.
+/// The base address of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryBase {
     /// The entry itself has the address.

@@ -251,7 +251,7 @@ impl GatherRules {
         b".text.split",
     ];
 
-    /// The number of the prefix by which a section is gathered.
+    /// The number of the prefix that the name of a section begins with.
     fn prefix(self, name: &[u8]) -> Option<usize> {
         let is_prefix = |prefix: &&[u8]| {
             let rest = name.strip_prefix(*prefix);
@@ -267,7 +267,7 @@ impl GatherRules {
         if is_unlikely { Some(0) } else { found }
     }
 
-    /// Where a section is put: the number of its prefix, and its name where the linker sorts by that.
+    /// The place of a section in the order: the number of its prefix, and its name if the linker sorts by names there.
     fn place(self, name: &[u8]) -> (usize, &[u8]) {
         let is_sorted = matches!(self, GatherRules::Bfd) && name.starts_with(b".text.sorted.");
         (self.prefix(name).unwrap_or(Self::PREFIXES.len()), if is_sorted { name } else { b"" })
@@ -327,12 +327,13 @@ fn named(symbols: &[Symbol]) -> Vec<(AtomIdx, Range<u64>)> {
     named
 }
 
-/// Facts about an object that say whether control goes on behind the end of an atom.
+/// Facts about an object that say whether control goes on behind the end of an atom: symbols, relocations and instructions.
 struct SectionEnds<'t, 'a> {
     tables: &'t Tables<'a>,
     atoms: &'t [Atom],
     /// By atom, the last place in its section that is named.
     farthest: Vec<u64>,
+    /// By atom, the ranges that symbols name.
     named: Vec<(AtomIdx, Range<u64>)>,
     /// The places that relocations change, sorted.
     relocated: Vec<(AtomIdx, u64)>,
@@ -349,91 +350,76 @@ impl<'t, 'a> SectionEnds<'t, 'a> {
     }
 
     /// Whether control may leave the atom at its end.
-    fn may_go_on(&mut self, last: AtomIdx) -> Result<bool> {
+    fn may_go_on(&mut self, id: AtomIdx) -> Result<bool> {
         let SectionEnds { tables, atoms, farthest, named, relocated, instructions } = self;
-        let Some(atom) = atoms.get(last.index()) else { return Ok(true) };
-        let farthest = farthest.get(last.index()).copied().unwrap_or(u64::MAX);
-        let of_last = named.partition_point(|n| n.0 < last)..named.partition_point(|n| n.0 <= last);
-        let named = named.get(of_last).unwrap_or(&[]);
-        let is_relocated = |place: Range<u64>| {
-            let first = relocated.partition_point(|at| *at < (last, place.start));
-            relocated.get(first).is_some_and(|(atom, at)| *atom == last && *at < place.end)
+        let Some(atom) = atoms.get(id.index()) else { return Ok(true) };
+        let farthest = farthest.get(id.index()).copied().unwrap_or(u64::MAX);
+        let own = named.partition_point(|n| n.0 < id)..named.partition_point(|n| n.0 <= id);
+        let named = named.get(own).unwrap_or(&[]);
+        let section = tables.data(atom.section)?;
+        let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+        let bytes = section.get(at(atom.offset)..at(atom.offset.saturating_add(atom.size))).unwrap_or(&[]);
+        instructions.clear();
+        // What is no instruction ends the list.
+        let mut is_code = decode::decode_flow(bytes, 0, instructions).is_ok();
+        let ends = |i: &Instruction| {
+            matches!(i.flow, Flow::Jump | Flow::JumpRegister | Flow::JumpMemory | Flow::Stop)
         };
-        may_go_on(tables, atom, farthest, (named, &is_relocated), instructions)
-    }
-}
-
-/// The named ranges of an atom, and whether a relocation changes a place in a range of its section.
-type AtomFacts<'f> = (&'f [(AtomIdx, Range<u64>)], &'f dyn Fn(Range<u64>) -> bool);
-
-/// Whether control may leave the atom at its end. `farthest` is the last place in its section that is named, and `facts` holds all
-/// that symbols name in the atom.
-fn may_go_on(
-    tables: &Tables<'_>,
-    atom: &Atom,
-    farthest: u64,
-    (named, is_relocated): AtomFacts<'_>,
-    instructions: &mut Vec<Instruction>,
-) -> Result<bool> {
-    let section = tables.data(atom.section)?;
-    let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
-    let bytes = section.get(at(atom.offset)..at(atom.offset.saturating_add(atom.size))).unwrap_or(&[]);
-    instructions.clear();
-    // What is no instruction ends the list.
-    let mut is_code = decode::decode_flow(bytes, 0, instructions).is_ok();
-    let ends =
-        |i: &Instruction| matches!(i.flow, Flow::Jump | Flow::JumpRegister | Flow::JumpMemory | Flow::Stop);
-    let is_padding =
-        |i: &Instruction| decode::is_padding(bytes.get(i.offset as usize..at(i.end())).unwrap_or(&[]));
-    // A table and behind it a function, the only thing with a name, as GHC has them.
-    if !is_code && let [(_, function)] = named {
-        let start = u32::try_from(function.start.saturating_sub(atom.offset)).unwrap_or(u32::MAX);
-        let mut own = Vec::new();
-        is_code = decode::decode_flow(bytes.get(start as usize..).unwrap_or(&[]), start, &mut own).is_ok()
-            && !function.is_empty()
-            && !own.iter().all(is_padding);
-        if is_code {
-            instructions.retain(|i| i.end() <= start.into());
-            instructions.append(&mut own);
+        let is_padding =
+            |i: &Instruction| decode::is_padding(bytes.get(i.offset as usize..at(i.end())).unwrap_or(&[]));
+        // A table and behind it a function, the only thing with a name, as GHC has them.
+        if !is_code && let [(_, function)] = named {
+            let start = u32::try_from(function.start.saturating_sub(atom.offset)).unwrap_or(u32::MAX);
+            let mut own = Vec::new();
+            is_code = decode::decode_flow(bytes.get(start as usize..).unwrap_or(&[]), start, &mut own)
+                .is_ok()
+                && !function.is_empty()
+                && !own.iter().all(is_padding);
+            if is_code {
+                instructions.retain(|i| i.end() <= start.into());
+                instructions.append(&mut own);
+            }
         }
+        let last = instructions.iter().rposition(|i| !is_padding(i)).unwrap_or(0);
+        let end = instructions.get(last).map_or(0, Instruction::end);
+        let to = |i: &Instruction| i.target().and_then(|t| u64::try_from(t).ok());
+        let is_relocated = |i: &Instruction| {
+            let first = relocated.partition_point(|at| *at < (id, atom.offset + u64::from(i.offset)));
+            let end = atom.offset.saturating_add(i.end());
+            relocated.get(first).is_some_and(|(of, at)| *of == id && *at < end)
+        };
+        // An address that is formed may be jumped to. The field of the last jump is 0 if a relocation fills it.
+        let leads_to_end = |(number, i): (usize, &Instruction)| {
+            matches!(i.flow, Flow::Jump | Flow::Conditional | Flow::Next)
+                && to(i).is_some_and(|to| to >= end)
+                && (number != last || !is_relocated(i))
+        };
+        if instructions.iter().enumerate().any(leads_to_end) {
+            return Ok(true);
+        }
+        let is_call = |i: &Instruction| matches!(i.flow, Flow::Call | Flow::IndirectCall);
+        let functions_end = named.iter().filter(|(_, f)| !f.is_empty()).map(|(_, f)| f.end).max();
+        let ends_function = functions_end == Some(atom.offset.saturating_add(end));
+        if is_code && ends_function && instructions.get(last).is_some_and(is_call) {
+            return Ok(false);
+        }
+        let Some(barrier) = instructions.iter().rposition(ends) else { return Ok(true) };
+        let behind = instructions.get(barrier + 1..).unwrap_or(&[]);
+        let start = instructions.get(barrier).map_or(0, Instruction::end);
+        // A function may consist of padding alone.
+        let names_padding = || {
+            let tail = atom.offset.saturating_add(start)..atom.offset.saturating_add(atom.size);
+            named.iter().any(|(_, range)| tail.contains(&range.start))
+        };
+        if is_code && behind.iter().all(is_padding) {
+            return Ok(names_padding());
+        }
+        // It may be data. A part of a section has names that are not looked at here.
+        let is_whole = bytes.len() == section.len();
+        let leads = |i: &Instruction| {
+            matches!(i.flow, Flow::JumpRegister | Flow::JumpMemory)
+                || to(i).is_some_and(|to| to >= start) && !is_relocated(i)
+        };
+        Ok(!is_whole || farthest >= start || instructions.iter().any(leads))
     }
-    let last = instructions.iter().rposition(|i| !is_padding(i)).unwrap_or(0);
-    let end = instructions.get(last).map_or(0, Instruction::end);
-    let to = |i: &Instruction| i.target().and_then(|t| u64::try_from(t).ok());
-    let is_relocated = |i: &Instruction| {
-        is_relocated(atom.offset + u64::from(i.offset)..atom.offset.saturating_add(i.end()))
-    };
-    // An address that is formed may be jumped to. The field of the last jump is 0 if a relocation fills it.
-    let leads_to_end = |(number, i): (usize, &Instruction)| {
-        matches!(i.flow, Flow::Jump | Flow::Conditional | Flow::Next)
-            && to(i).is_some_and(|to| to >= end)
-            && (number != last || !is_relocated(i))
-    };
-    if instructions.iter().enumerate().any(leads_to_end) {
-        return Ok(true);
-    }
-    let is_call = |i: &Instruction| matches!(i.flow, Flow::Call | Flow::IndirectCall);
-    let functions_end = named.iter().filter(|(_, f)| !f.is_empty()).map(|(_, f)| f.end).max();
-    let ends_function = functions_end == Some(atom.offset.saturating_add(end));
-    if is_code && ends_function && instructions.get(last).is_some_and(is_call) {
-        return Ok(false);
-    }
-    let Some(barrier) = instructions.iter().rposition(ends) else { return Ok(true) };
-    let behind = instructions.get(barrier + 1..).unwrap_or(&[]);
-    let start = instructions.get(barrier).map_or(0, Instruction::end);
-    // A function may consist of padding alone.
-    let names_padding = || {
-        let tail = atom.offset.saturating_add(start)..atom.offset.saturating_add(atom.size);
-        named.iter().any(|(_, range)| tail.contains(&range.start))
-    };
-    if is_code && behind.iter().all(is_padding) {
-        return Ok(names_padding());
-    }
-    // It may be data. A part of a section has names that are not looked at here.
-    let is_whole = bytes.len() == section.len();
-    let leads = |i: &Instruction| {
-        matches!(i.flow, Flow::JumpRegister | Flow::JumpMemory)
-            || to(i).is_some_and(|to| to >= start) && !is_relocated(i)
-    };
-    Ok(!is_whole || farthest >= start || instructions.iter().any(leads))
 }
