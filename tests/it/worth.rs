@@ -61,3 +61,30 @@ fn few_bytes_that_keep_much_are_worth_it() {
     let (is_there, _) = link(&mut session, true, 4096, "");
     session.check(!is_there, "dead is kept");
 }
+
+/// Assembly that goes on in the next section, in a module that is not decoded: that section is kept, and the answer says for which reason.
+#[test]
+fn the_next_section_of_undecoded_assembly_is_kept() {
+    let mut session = Session::new("worth/next-section");
+    let dir = session.dir().to_owned();
+    session.write("main.c", "int first(void); int main(void) { return first() - 7; }\n");
+    let function = |name: &str, code: &str| {
+        format!(
+            ".section .text.{name},\"ax\",@progbits\n.globl {name}\n.type {name},@function\n{name}: {code}\n.size {name},.-{name}\n"
+        )
+    };
+    let text = function("first", "mov $3,%eax")
+        + &function("second", "add $4,%eax; ret")
+        + &function("third", "ret");
+    session.write("code.s", text + ".section .note.GNU-stack,\"\",@progbits\n");
+    session.must(&Job::new(&dir, "gcc").words("-O1 -c main.c code.s"));
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    let words =
+        "-B shims main.o code.o -o out -Wl,--prune-worth=1,--prune-level=functions,--prune-why=second";
+    let linked =
+        session.must(&Job::new(&dir, "gcc").words(words).env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    session.check(linked.stdout.contains("root: fall-through"), &linked.stdout);
+    session.must(&Job::new(&dir, "./out"));
+    let defined = Facts::read(&session.path("out")).unwrap().defined;
+    session.check(defined.contains("second") && !defined.contains("third"), "second alone is kept");
+}
