@@ -62,7 +62,7 @@ fn few_bytes_that_keep_much_are_worth_it() {
     session.check(!is_there, "dead is kept");
 }
 
-/// Assembly that goes on in the next section, in a module that is not decoded: that section is kept, and the answer says for which reason.
+/// Assembly of an undecoded module runs from one section into the next. The next section is kept, and `--prune-why` says the reason.
 #[test]
 fn the_next_section_of_undecoded_assembly_is_kept() {
     let mut session = Session::new("worth/next-section");

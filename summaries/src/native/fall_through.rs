@@ -360,7 +360,7 @@ impl<'t, 'a> SectionEnds<'t, 'a> {
         let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
         let bytes = section.get(at(atom.offset)..at(atom.offset.saturating_add(atom.size))).unwrap_or(&[]);
         instructions.clear();
-        // What is no instruction ends the list.
+        // The list ends at the first bytes that are no instruction.
         let mut is_code = decode::decode_flow(bytes, 0, instructions).is_ok();
         let ends = |i: &Instruction| {
             matches!(i.flow, Flow::Jump | Flow::JumpRegister | Flow::JumpMemory | Flow::Stop)
