@@ -47,6 +47,7 @@ use summaries::ModuleSummary;
 
 use crate::config::Config;
 use crate::error::{Result, Stage};
+use crate::estimate::GraphParts;
 use crate::gate::{ApplicablePlan, Verdict};
 use crate::ids::{AtomId, Id};
 use crate::index::{Index, LinkInputs, RootReason};
@@ -58,6 +59,7 @@ use crate::pruned_link::PruneOutcome;
 use crate::report::{LinkAnswer, LinkerEnd};
 use crate::summarize::LoadedSummary;
 use crate::summarize::cache::{Cache, LinkCache};
+use crate::summarize::pack::Pack;
 use crate::timing::Timer;
 
 #[derive(Debug)]
@@ -198,15 +200,20 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         return Ok(Outcome::Originals(Box::default()));
     }
     let cache = Cache::of_link(config);
-    let cached = LinkCache { cache: cache.as_ref(), keys: &[] };
+    let pack = cache.as_ref().map(|cache| Pack::open(cache, &config.output));
+    let cached = LinkCache { cache: cache.as_ref(), pack: pack.as_ref(), keys: &[] };
     let link = LinkInputs { config, inputs: &inputs, resolution: &resolution, summaries: &[], cached };
     let worth = timer.stage(Stage::Estimate, || estimate::threshold(config, &inputs, &resolution));
     let summarise = || summarize::of_link(link, worth > 0);
     let mut modules = ManuallyDrop::new(timer.stage(Stage::Summarise, summarise));
-    while let Some(mixed) = timer.stage(Stage::Estimate, || estimate::to_divide(link, &mut modules, worth)) {
+    let mut parts = GraphParts::default();
+    while let Some(mixed) = timer.stage(Stage::Estimate, || parts.to_divide(link, &mut modules, worth)) {
         timer.stage(Stage::Summarise, || summarize::divide(link, &mut modules, &mixed));
     }
     // A module that can lose enough bytes is divided, or a limit says why it is not.
+    if timer.stage(Stage::Gate, || worth > 0 && plan::needs_no_index(link, &modules)) {
+        return Ok(Outcome::Originals(Box::default()));
+    }
     timer.work(summarize::divided_code(&modules));
     summarize::report_refusals(link, &modules)?;
     let (index, live, followed) = index_modules(link, &mut modules, timer);

@@ -15,7 +15,7 @@ mod linker_gc;
 pub mod next_sections;
 
 pub use action::{Action, DebugCollection, ModulePlan, Plan};
-pub use linker_gc::needs_no_analysis;
+pub use linker_gc::{needs_no_analysis, needs_no_index};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;

@@ -2,7 +2,7 @@
 //!
 //! The key of an object is made of the key of its summary, of its whole plan and of this executable. An entry is written after
 //! the object was verified, and what comes from the cache is verified like what was emitted just now. Left out: modules whose summary was
-//! not asked for in the cache ([`crate::summarize::cache`]).
+//! not asked for in the cache ([`crate::summarize::cache`]), and those whose summary is in the pack, because they are small.
 
 use std::borrow::Cow;
 use std::fs;
@@ -46,7 +46,7 @@ pub fn put<'s>(
 }
 
 fn key(cached: LinkCache<'_>, position: usize, plan: &ModulePlan) -> Option<CacheKey> {
-    let summary = cached.keys.get(position)?.as_ref()?;
+    let summary = cached.keys.get(position)?.as_ref().filter(|key| !key.is_packed)?;
     Some(hash_of_parts(&[&summary.key, &executable()?, &format::encode_value(plan)]))
 }
 

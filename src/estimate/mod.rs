@@ -22,7 +22,7 @@ use crate::inputs::{FileKind, Inputs};
 use crate::resolve::{Prevailing, Resolution, link_limit};
 use crate::summarize::LoadedSummary;
 use crate::summarize::cache::LinkCache;
-use ranges::{BY_PROGRAM, ModuleRanges, RangeGraph, RangeKind, Reached};
+use ranges::{BY_PROGRAM, RangeEdges, RangeGraph, RangeKind, Ranges, Reached};
 
 /// A link with fewer bytes of code than this is decoded as a whole.
 const LITTLE_CODE: u64 = 64 << 10;
@@ -79,7 +79,9 @@ pub fn is_left_to_llvm(config: &Config, inputs: &Inputs, resolution: &Resolution
     let summaries: Vec<&ModuleSummary> = summaries.iter().collect();
     let link = LinkInputs { config, inputs, resolution, summaries: &summaries, cached: LinkCache::default() };
     let index = index::without_edges(link);
-    let graph = RangeGraph::new(link, &index, &ranges_of(&summaries));
+    let mut parts = GraphParts::default();
+    parts.add_ranges(&summaries);
+    let graph = parts.graph(link, &index);
     let mentioned = resolution.symbols.enumerated().filter(|(_, symbol)| symbol.by_bitcode);
     let by_bitcode = mentioned.filter_map(|(id, _)| graph.range_of(id));
     let mut reached = Reached::new(&graph);
@@ -112,19 +114,61 @@ struct Estimate {
     not_worth: Vec<(usize, u64)>,
 }
 
-/// The positions of the modules whose code has to be decoded, ascending. `None` if there is no further one: then the modules that are not worth it
-/// have a limit.
-pub fn to_divide(link: LinkInputs<'_>, modules: &mut [LoadedSummary], threshold: u64) -> Option<Vec<usize>> {
-    if threshold == 0 {
-        return None;
+/// The vertices and edges of each module. They are made once, and again when the module is divided.
+#[derive(Debug, Default)]
+pub struct GraphParts {
+    ranges: Vec<Option<Ranges>>,
+    edges: Vec<Option<RangeEdges>>,
+}
+
+impl GraphParts {
+    /// The positions of the modules whose code has to be decoded, ascending. `None` if there is no further one: then the modules that are
+    /// not worth it have a limit.
+    pub fn to_divide(
+        &mut self,
+        link: LinkInputs<'_>,
+        modules: &mut [LoadedSummary],
+        threshold: u64,
+    ) -> Option<Vec<usize>> {
+        if threshold == 0 {
+            return None;
+        }
+        let summaries: Vec<&ModuleSummary> = modules.iter().map(|module| &module.summary).collect();
+        let estimate = of_link(LinkInputs { summaries: &summaries, ..link }, self, threshold);
+        if estimate.divide.is_empty() {
+            estimate.keep_whole(modules);
+            return None;
+        }
+        for position in &estimate.divide {
+            (self.ranges[*position], self.edges[*position]) = (None, None);
+        }
+        Some(estimate.divide)
     }
-    let summaries: Vec<&ModuleSummary> = modules.iter().map(|module| &module.summary).collect();
-    let estimate = of_link(LinkInputs { summaries: &summaries, ..link }, threshold);
-    if estimate.divide.is_empty() {
-        estimate.keep_whole(modules);
-        return None;
+
+    /// Make the vertices of new and divided modules. True if no section may be divided.
+    fn add_ranges(&mut self, summaries: &[&ModuleSummary]) -> bool {
+        self.ranges.resize_with(summaries.len(), || None);
+        let all = self.ranges.par_iter_mut().zip(summaries);
+        let of = |(ranges, summary): (&mut Option<Ranges>, &&ModuleSummary)| {
+            ranges.get_or_insert_with(|| Ranges::of_module(summary)).is_whole()
+        };
+        all.map(of).reduce(|| true, |a, b| a && b)
     }
-    Some(estimate.divide)
+
+    /// The graph of the link. The modules have vertices.
+    fn graph(&mut self, link: LinkInputs<'_>, index: &Index) -> RangeGraph {
+        let GraphParts { ranges, edges } = self;
+        edges.resize_with(ranges.len(), || None);
+        let all = edges.par_iter_mut().zip(&*ranges).enumerate();
+        let of = |(position, (edges, ranges)): (usize, (&mut Option<RangeEdges>, &Option<Ranges>))| {
+            if let (None, Some(ranges)) = (&edges, ranges) {
+                *edges = Some(RangeEdges::new(link, index, position, ranges));
+            }
+        };
+        all.for_each(of);
+        let parts = ranges.iter().zip(&*edges).filter_map(|(r, e)| Some((r.as_ref()?, e.as_ref()?)));
+        RangeGraph::new(link.resolution.symbols.len(), &parts.collect::<Vec<_>>())
+    }
 }
 
 impl Estimate {
@@ -152,11 +196,11 @@ struct ModuleBytes {
 }
 
 /// Estimate how many bytes can be removed from each module.
-fn of_link(link: LinkInputs<'_>, threshold: u64) -> Estimate {
+fn of_link(link: LinkInputs<'_>, parts: &mut GraphParts, threshold: u64) -> Estimate {
     let LinkInputs { config, summaries, .. } = link;
-    let ranges = ranges_of(summaries);
+    let is_whole = parts.add_ranges(summaries);
     // No section divides, then, and the linker leaves each dead section to us.
-    if ranges.iter().all(ModuleRanges::is_whole) && !config.lld_collects() {
+    if is_whole && !config.lld_collects() {
         let code =
             summaries.iter().flat_map(|summary| &summary.atoms).filter(|atom| atom.kind == AtomKind::Code);
         if config.prune.follows_no_values(code.map(|atom| atom.size).sum()) {
@@ -164,7 +208,7 @@ fn of_link(link: LinkInputs<'_>, threshold: u64) -> Estimate {
         }
     }
     let index = index::without_edges(link);
-    let graph = RangeGraph::new(link, &index, &ranges);
+    let graph = parts.graph(link, &index);
     let mut reached = Reached::new(&graph);
     reached.add(graph.roots(link, &index), BY_PROGRAM);
     let of_module = |position| module_bytes(&reached, &index, summaries[position], position);
@@ -185,10 +229,6 @@ fn of_link(link: LinkInputs<'_>, threshold: u64) -> Estimate {
         is_undivided(position) && (dead > 0 && is_worth || is_followed && live_code > 0)
     };
     Estimate { divide: (0..summaries.len()).filter(divide).collect(), not_worth }
-}
-
-fn ranges_of(summaries: &[&ModuleSummary]) -> Vec<ModuleRanges> {
-    summaries.par_iter().map(|summary| ModuleRanges::new(summary)).collect()
 }
 
 fn module_bytes(
@@ -319,7 +359,7 @@ atom .text code section 1 size 0x80 align 16 flags exec,standard
         link.config.prune.budget = Some(budget);
         let (inputs, resolution) = (Inputs::default(), link.resolution());
         let summaries: Vec<&ModuleSummary> = link.summaries.iter().collect();
-        of_link(link.inputs(&inputs, &resolution, &summaries), threshold)
+        of_link(link.inputs(&inputs, &resolution, &summaries), &mut GraphParts::default(), threshold)
     }
 
     /// So that there is enough to leave something for.

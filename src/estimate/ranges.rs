@@ -8,7 +8,6 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
 use summaries::{
     Atom, AtomKind, Binding, Definition, Granularity, ModuleKind, ModuleSummary, Reference, ReferenceKind,
     SymbolIdx, SymbolKind, Target, atom_flags, native,
@@ -40,17 +39,36 @@ struct SymbolRange {
     kind: RangeKind,
 }
 
-/// The ranges of the atoms of one module.
-pub(super) struct ModuleRanges {
-    /// By atom: its ranges, ascending; empty where it is not divided.
-    of_atoms: Vec<Vec<SymbolRange>>,
+/// The vertices of one module or of a link, numbered by atom.
+#[derive(Debug)]
+pub(super) struct Ranges {
+    /// By atom: its first vertex, which is the atom's own; there is one entry more behind the last.
+    first: Vec<u32>,
+    ranges: Vec<SymbolRange>,
+}
+
+/// The target of an edge, before the vertices of the link have numbers.
+#[derive(Debug, Clone, Copy)]
+enum EdgeTarget {
+    /// A vertex of the same module.
+    Own(u32),
+    /// The prevailing definition of a symbol.
+    Symbol(SymbolId),
+}
+
+/// The edges of one module, and the global symbols that it defines.
+#[derive(Debug)]
+pub(super) struct RangeEdges {
+    /// The symbols with their prevailing definition here, each with its vertex.
+    definitions: Vec<(SymbolId, u32)>,
+    /// By vertex: the number of its edges.
+    counts: Vec<u32>,
+    targets: Vec<EdgeTarget>,
 }
 
 #[derive(Debug)]
 pub(super) struct RangeGraph {
-    /// By atom: its first vertex, which is the atom's own; there is one entry more behind the last.
-    first: Vec<u32>,
-    ranges: Vec<SymbolRange>,
+    ranges: Ranges,
     /// Targets of vertex `v`: `targets[target_start[v]..target_start[v + 1]]`.
     target_start: Vec<u32>,
     targets: Vec<u32>,
@@ -71,7 +89,7 @@ pub(super) const BY_PROGRAM: u32 = 0;
 
 impl<'g> Reached<'g> {
     pub(super) fn new(graph: &'g RangeGraph) -> Self {
-        Reached { graph, by: vec![NO_NODE; graph.ranges.len()] }
+        Reached { graph, by: vec![NO_NODE; graph.ranges.ranges.len()] }
     }
 
     /// Reach from these vertices all that nothing before reached.
@@ -98,42 +116,164 @@ impl<'g> Reached<'g> {
     }
 }
 
-impl RangeGraph {
-    /// The graph of a link with these ranges, which are in load order.
-    pub(super) fn new(link: LinkInputs<'_>, index: &Index, modules: &[ModuleRanges]) -> Self {
-        let LinkInputs { resolution, summaries, .. } = link;
-        let mut graph = RangeGraph {
-            first: Vec::with_capacity(index.atom_count() + 1),
-            ranges: Vec::new(),
-            target_start: vec![0],
-            targets: Vec::new(),
-            of_symbols: vec![NO_NODE; resolution.symbols.len()],
+impl Ranges {
+    fn new(atoms: usize) -> Self {
+        Ranges { first: Vec::with_capacity(atoms + 1), ranges: Vec::new() }
+    }
+
+    /// The vertices of a module, atom by atom.
+    pub(super) fn of_module(summary: &ModuleSummary) -> Self {
+        let mut named = named_ranges(summary).into_iter().peekable();
+        let mut all = Ranges::new(summary.atoms.len());
+        for (id, atom) in summary.atoms.iter().enumerate() {
+            let own = all.ranges.len();
+            all.first.push(own as u32);
+            all.ranges.push(SymbolRange { start: atom.offset, size: atom.size, kind: RangeKind::Atom });
+            while let Some((_, range)) = named.next_if(|(of, _)| *of == id) {
+                all.ranges[own].size = all.ranges[own].size.saturating_sub(range.size);
+                all.ranges.push(range);
+            }
+        }
+        all.first.push(all.ranges.len() as u32);
+        all
+    }
+
+    /// Whether no section may be divided.
+    pub(super) fn is_whole(&self) -> bool {
+        self.ranges.len() + 1 == self.first.len()
+    }
+
+    /// The vertices of an atom, its own first.
+    fn of_atom(&self, atom: usize) -> Range<u32> {
+        self.first[atom]..self.first[atom + 1]
+    }
+
+    /// The vertex of the range at `place` of an atom's section.
+    fn at(&self, atom: usize, place: u64) -> u32 {
+        let nodes = self.of_atom(atom);
+        let ranges = &self.ranges[nodes.start as usize + 1..nodes.end as usize];
+        nodes.start + ranges.partition_point(|range| range.start <= place) as u32
+    }
+
+    /// The range that a reference of an atom is in.
+    fn source(&self, atom: usize, reference: &Reference) -> u32 {
+        match reference.kind {
+            ReferenceKind::Unwind => self.first[atom],
+            _ => self.at(atom, reference.offset),
+        }
+    }
+
+    /// The vertex of the range in which a symbol of a module is defined.
+    fn defined_at(&self, summary: &ModuleSummary, symbol: SymbolIdx) -> Option<u32> {
+        let symbol = summary.symbols.get(symbol.index())?;
+        match symbol.definition {
+            Definition::Atom(atom) => Some(self.at(atom.index(), symbol.value)),
+            Definition::Common(atom) => Some(self.first[atom.index()]),
+            _ => None,
+        }
+    }
+}
+
+impl RangeEdges {
+    /// The edges of the module at a position, which has these vertices.
+    pub(super) fn new(link: LinkInputs<'_>, index: &Index, position: usize, ranges: &Ranges) -> Self {
+        let (this, summary) = (index.modules[position], link.summaries[position]);
+        let definition = |i: usize| {
+            let symbol = SymbolIdx::new(i);
+            let id = link.resolution.symbol_id(this.module, symbol)?;
+            let prevailing = Prevailing::Module { module: this.module, symbol };
+            let node = ranges.defined_at(summary, symbol)?;
+            (link.resolution.symbols[id].prevailing == prevailing).then_some((id, node))
         };
-        for (module, summary) in modules.iter().zip(summaries) {
-            for (ranges, atom) in module.of_atoms.iter().zip(&summary.atoms) {
-                graph.first.push(graph.ranges.len() as u32);
-                let named: u64 = ranges.iter().map(|range| range.size).sum();
-                let size = atom.size.saturating_sub(named);
-                graph.ranges.push(SymbolRange { start: atom.offset, size, kind: RangeKind::Atom });
-                graph.ranges.extend(ranges);
+        let definitions = (0..summary.symbols.len()).filter_map(definition).collect();
+        let own = EdgeTarget::Own;
+        let mut edges: Vec<(u32, EdgeTarget)> =
+            Vec::with_capacity(summary.references.len() + ranges.ranges.len());
+        for (id, atom) in summary.atoms.iter().enumerate() {
+            let of_atom = ranges.of_atom(id);
+            for node in of_atom.clone().skip(1) {
+                edges.push((node, own(of_atom.start)));
+                if ranges.ranges[node as usize].kind == RangeKind::WithSection {
+                    edges.push((of_atom.start, own(node)));
+                }
+            }
+            edges.extend(atom.link_order.map(|after| (ranges.first[after.index()], own(of_atom.start))));
+            let group = atom.group.and_then(|group| summary.groups.get(group.index()));
+            let members = group.map_or(&[][..], |group| &group.members);
+            edges.extend(members.iter().map(|member| (of_atom.start, own(ranges.first[member.index()]))));
+        }
+        for reference in &summary.references {
+            let id = this.first_atom as usize + reference.from.index();
+            if index.discarded[id] || !index.alloc[id] {
+                continue;
+            }
+            let from = ranges.source(reference.from.index(), reference);
+            match reference.target {
+                Target::Symbol(symbol) => {
+                    let target = match link.resolution.symbol_id(this.module, symbol) {
+                        Some(id) => Some(EdgeTarget::Symbol(id)),
+                        None => ranges.defined_at(summary, symbol).map(own),
+                    };
+                    edges.extend(target.map(|target| (from, target)));
+                }
+                Target::Atom(atom) => {
+                    for place in [reference.addend, reference.addend.wrapping_add(4)] {
+                        let place = u64::try_from(place).unwrap_or(0);
+                        edges.push((from, own(ranges.at(atom.index(), place))));
+                    }
+                }
             }
         }
-        graph.first.push(graph.ranges.len() as u32);
-        let of_module = |position: usize| graph.definitions(link, index, position);
-        let definitions: Vec<Vec<(SymbolId, u32)>> =
-            (0..summaries.len()).into_par_iter().map(of_module).collect();
-        for (symbol, node) in definitions.into_iter().flatten() {
-            graph.of_symbols[symbol.index()] = node;
+        let mut counts = vec![0; ranges.ranges.len()];
+        edges.iter().for_each(|(from, _)| counts[*from as usize] += 1);
+        let starts = counts.iter().scan(0, |end, count| Some(std::mem::replace(end, *end + count)));
+        let mut next: Vec<u32> = starts.collect();
+        let mut targets = vec![own(NO_NODE); edges.len()];
+        for (from, target) in edges {
+            let next = &mut next[from as usize];
+            targets[*next as usize] = target;
+            *next += 1;
         }
-        let of_module = |position: usize| graph.edges(link, index, position);
-        let edges: Vec<(Vec<u32>, Vec<u32>)> = (0..summaries.len()).into_par_iter().map(of_module).collect();
-        for (counts, targets) in edges {
-            for count in counts {
-                graph.target_start.push(graph.target_start.last().copied().unwrap_or(0) + count);
+        RangeEdges { definitions, counts, targets }
+    }
+}
+
+impl RangeGraph {
+    /// The graph of a link with the vertices and edges of its modules, which are in load order.
+    pub(super) fn new(symbols: usize, modules: &[(&Ranges, &RangeEdges)]) -> Self {
+        let sum = |of: &dyn Fn(&Ranges, &RangeEdges) -> usize| modules.iter().map(|(r, e)| of(r, e)).sum();
+        let (atoms, nodes): (usize, usize) = (sum(&|r, _| r.first.len() - 1), sum(&|r, _| r.ranges.len()));
+        let mut ranges = Ranges::new(atoms);
+        ranges.ranges.reserve(nodes);
+        let mut of_symbols = vec![NO_NODE; symbols];
+        for (module, edges) in modules {
+            let base = ranges.ranges.len() as u32;
+            let (_, firsts) = module.first.split_last().unwrap_or((&0, &[]));
+            ranges.first.extend(firsts.iter().map(|first| base + first));
+            ranges.ranges.extend(&module.ranges);
+            edges.definitions.iter().for_each(|(symbol, node)| of_symbols[symbol.index()] = base + node);
+        }
+        ranges.first.push(ranges.ranges.len() as u32);
+        let mut target_start = Vec::with_capacity(nodes + 1);
+        let mut targets = Vec::with_capacity(sum(&|_, e| e.targets.len()));
+        let (mut base, mut end) = (0, 0);
+        for (module, edges) in modules {
+            // A symbol without a range has no vertex, so that its edge goes.
+            let mut own = edges.targets.iter();
+            for count in &edges.counts {
+                target_start.push(end);
+                targets.extend(own.by_ref().take(*count as usize).filter_map(|target| match target {
+                    EdgeTarget::Own(node) => Some(base + node),
+                    EdgeTarget::Symbol(symbol) => {
+                        Some(of_symbols[symbol.index()]).filter(|node| *node != NO_NODE)
+                    }
+                }));
+                end = targets.len() as u32;
             }
-            graph.targets.extend(targets);
+            base += module.ranges.len() as u32;
         }
-        graph
+        target_start.push(end);
+        RangeGraph { ranges, target_start, targets, of_symbols }
     }
 
     /// The range in which the prevailing definition of a symbol is, if it is in a native module.
@@ -147,12 +287,12 @@ impl RangeGraph {
     }
 
     pub(super) fn kind(&self, node: u32) -> RangeKind {
-        self.ranges[node as usize].kind
+        self.ranges.ranges[node as usize].kind
     }
 
     /// In bytes; of an atom's own vertex those that no other range of it has.
     pub(super) fn size(&self, node: u32) -> u64 {
-        self.ranges[node as usize].size
+        self.ranges.ranges[node as usize].size
     }
 
     /// The global symbols that a module refers to, each with the range that does.
@@ -163,28 +303,21 @@ impl RangeGraph {
         position: usize,
     ) -> impl Iterator<Item = (u32, SymbolId)> + 'g {
         let this = index.modules[position];
+        let atom = move |reference: &Reference| this.first_atom as usize + reference.from.index();
         let alloc = move |reference: &&Reference| {
-            let id = (this.first_atom + reference.from.0) as usize;
+            let id = atom(reference);
             index.alloc[id] && !index.discarded[id]
         };
         link.summaries[position].references.iter().filter(alloc).filter_map(move |reference| {
             let Target::Symbol(symbol) = reference.target else { return None };
             let id = link.resolution.symbol_id(this.module, symbol)?;
-            Some((self.source((this.first_atom + reference.from.0) as usize, reference), id))
+            Some((self.ranges.source(atom(reference), reference), id))
         })
-    }
-
-    /// The range that a reference of an atom is in.
-    fn source(&self, atom: usize, reference: &Reference) -> u32 {
-        match reference.kind {
-            ReferenceKind::Unwind => self.first[atom],
-            _ => self.at(atom, reference.offset),
-        }
     }
 
     /// The vertices of an atom, its own first.
     pub(super) fn ranges_of(&self, atom: usize) -> Range<u32> {
-        self.first[atom]..self.first[atom + 1]
+        self.ranges.of_atom(atom)
     }
 
     /// The ranges that live by themselves.
@@ -206,140 +339,44 @@ impl RangeGraph {
         });
         roots.chain(named.flat_map(|atom| self.ranges_of(atom)))
     }
-
-    /// The vertex of the range at `place` of an atom's section.
-    fn at(&self, atom: usize, place: u64) -> u32 {
-        let nodes = self.ranges_of(atom);
-        let ranges = &self.ranges[nodes.start as usize + 1..nodes.end as usize];
-        nodes.start + ranges.partition_point(|range| range.start <= place) as u32
-    }
-
-    /// The global symbols that have their prevailing definition in a module, with its range.
-    fn definitions(&self, link: LinkInputs<'_>, index: &Index, position: usize) -> Vec<(SymbolId, u32)> {
-        let this = index.modules[position];
-        let summary = link.summaries[position];
-        let of_symbol = |i: usize| {
-            let symbol = SymbolIdx::new(i);
-            let id = link.resolution.symbol_id(this.module, symbol)?;
-            let prevailing = Prevailing::Module { module: this.module, symbol };
-            let node = self.defined_at(summary, this.first_atom, symbol)?;
-            (link.resolution.symbols[id].prevailing == prevailing).then_some((id, node))
-        };
-        (0..summary.symbols.len()).filter_map(of_symbol).collect()
-    }
-
-    /// The vertex of the range in which a symbol of a module is defined.
-    fn defined_at(&self, summary: &ModuleSummary, first_atom: u32, symbol: SymbolIdx) -> Option<u32> {
-        let symbol = summary.symbols.get(symbol.index())?;
-        match symbol.definition {
-            Definition::Atom(atom) => Some(self.at((first_atom + atom.0) as usize, symbol.value)),
-            Definition::Common(atom) => Some(self.first[(first_atom + atom.0) as usize]),
-            _ => None,
-        }
-    }
-
-    /// The edges of a module: how many each of its vertices has, and their targets.
-    fn edges(&self, link: LinkInputs<'_>, index: &Index, position: usize) -> (Vec<u32>, Vec<u32>) {
-        let this = index.modules[position];
-        let summary = link.summaries[position];
-        let nodes = self.first[this.first_atom as usize]..self.first[index.atoms_of(position).end];
-        let mut edges: Vec<(u32, u32)> = Vec::with_capacity(summary.references.len() + nodes.len());
-        for (id, atom) in index.atoms_of(position).zip(&summary.atoms) {
-            let ranges = self.ranges_of(id);
-            for node in ranges.clone().skip(1) {
-                edges.push((node, ranges.start));
-                if self.kind(node) == RangeKind::WithSection {
-                    edges.push((ranges.start, node));
-                }
-            }
-            let first_of = |atom: u32| self.first[(this.first_atom + atom) as usize];
-            edges.extend(atom.link_order.map(|after| (first_of(after.0), ranges.start)));
-            let group = atom.group.and_then(|group| summary.groups.get(group.index()));
-            let members = group.map_or(&[][..], |group| &group.members);
-            edges.extend(members.iter().map(|member| (ranges.start, first_of(member.0))));
-        }
-        for reference in &summary.references {
-            let id = (this.first_atom + reference.from.0) as usize;
-            if index.discarded[id] || !index.alloc[id] {
-                continue;
-            }
-            let from = self.source(id, reference);
-            let is_local = |symbol| link.resolution.symbol_id(this.module, symbol).is_none();
-            match reference.target {
-                Target::Symbol(symbol) if !is_local(symbol) => {
-                    let id = link.resolution.symbol_id(this.module, symbol);
-                    edges.extend(id.and_then(|id| self.range_of(id)).map(|target| (from, target)));
-                }
-                Target::Symbol(symbol) => {
-                    let target = self.defined_at(summary, this.first_atom, symbol);
-                    edges.extend(target.map(|target| (from, target)));
-                }
-                Target::Atom(atom) => {
-                    let id = (this.first_atom + atom.0) as usize;
-                    for place in [reference.addend, reference.addend.wrapping_add(4)] {
-                        edges.push((from, self.at(id, u64::try_from(place).unwrap_or(0))));
-                    }
-                }
-            }
-        }
-        let mut counts = vec![0; nodes.len()];
-        edges.iter().for_each(|(from, _)| counts[(from - nodes.start) as usize] += 1);
-        let starts = counts.iter().scan(0, |end, count| Some(std::mem::replace(end, *end + count)));
-        let mut next: Vec<u32> = starts.collect();
-        let mut targets = vec![NO_NODE; edges.len()];
-        for (from, target) in edges {
-            let next = &mut next[(from - nodes.start) as usize];
-            targets[*next as usize] = target;
-            *next += 1;
-        }
-        (counts, targets)
-    }
 }
 
-impl ModuleRanges {
-    /// Whether no section may be divided.
-    pub(super) fn is_whole(&self) -> bool {
-        self.of_atoms.iter().all(Vec::is_empty)
+/// The ranges of sized symbols in sections that may be divided, each with the number of its atom; sorted, and without overlaps.
+fn named_ranges(summary: &ModuleSummary) -> Vec<(usize, SymbolRange)> {
+    if summary.kind != ModuleKind::Native || summary.granularity != Granularity::Sections {
+        return Vec::new();
     }
-
-    pub(super) fn new(summary: &ModuleSummary) -> Self {
-        let mut of_atoms = vec![Vec::new(); summary.atoms.len()];
-        if summary.kind != ModuleKind::Native || summary.granularity != Granularity::Sections {
-            return ModuleRanges { of_atoms };
+    let mut named = Vec::new();
+    for symbol in &summary.symbols {
+        let Definition::Atom(atom) = symbol.definition else { continue };
+        let is_named = matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc | SymbolKind::Object);
+        let Some(of) = summary.atoms.get(atom.index()).filter(|of| may_be_divided(summary, of)) else {
+            continue;
+        };
+        if !is_named || symbol.size == 0 {
+            continue;
         }
-        for symbol in &summary.symbols {
-            let Definition::Atom(atom) = symbol.definition else { continue };
-            let is_named = matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc | SymbolKind::Object);
-            let Some(of) = summary.atoms.get(atom.index()).filter(|of| may_be_divided(summary, of)) else {
-                continue;
-            };
-            if !is_named || symbol.size == 0 {
-                continue;
+        // Aliases share one range. It is live by reference if one of them is.
+        let kind = match symbol.binding {
+            Binding::Local if of.kind == AtomKind::Code && !is_cold(summary.name(symbol.name)) => {
+                RangeKind::WithSection
             }
-            // Aliases share one range. It is live by reference if one of them is.
-            let kind = match symbol.binding {
-                Binding::Local if of.kind == AtomKind::Code && !is_cold(summary.name(symbol.name)) => {
-                    RangeKind::WithSection
-                }
-                _ => RangeKind::ByReference,
-            };
-            of_atoms[atom.index()].push(SymbolRange { start: symbol.value, size: symbol.size, kind });
-        }
-        for ranges in &mut of_atoms {
-            ranges.sort_unstable_by_key(|range| (range.start, range.kind != RangeKind::ByReference));
-            ranges.dedup_by_key(|range| range.start);
-            // One of these is the whole section.
-            if ranges.len() == 1 {
-                ranges.clear();
-            }
-            for i in 1..ranges.len() {
-                let next = ranges[i].start;
-                let range = &mut ranges[i - 1];
-                range.size = range.size.min(next - range.start);
-            }
-        }
-        ModuleRanges { of_atoms }
+            _ => RangeKind::ByReference,
+        };
+        named.push((atom.index(), SymbolRange { start: symbol.value, size: symbol.size, kind }));
     }
+    named.sort_unstable_by_key(|(atom, range)| (*atom, range.start, range.kind != RangeKind::ByReference));
+    named.dedup_by_key(|(atom, range)| (*atom, range.start));
+    for i in 1..named.len() {
+        let (atom, SymbolRange { start: next, .. }) = named[i];
+        let (before, range) = &mut named[i - 1];
+        if *before == atom {
+            range.size = range.size.min(next - range.start);
+        }
+    }
+    // One of these is the whole section.
+    let of_atoms = named.chunk_by(|a, b| a.0 == b.0).filter(|of_atom| of_atom.len() > 1);
+    of_atoms.flatten().copied().collect()
 }
 
 /// Whether a section may come apart, as far as headers say.

@@ -8,14 +8,16 @@
 
 use rayon::prelude::*;
 use summaries::native::divisible::{SectionBytes, section_bytes};
-use summaries::{ModuleKind, ModuleSummary};
+use summaries::{AtomKind, Granularity, ModuleKind, ModuleSummary};
 
 use super::action::{Action, Plan};
 use crate::config::{Config, DebugOption, Icf, UnwindPruning};
 use crate::estimate;
+use crate::gate;
 use crate::index::{Index, LinkInputs};
 use crate::inputs::{FileKind, Inputs};
 use crate::resolve::Resolution;
+use crate::summarize::LoadedSummary;
 
 /// The analysis is left out if at most one of so many bytes that are loaded into memory is in a section that may be divided. Other code
 /// that only these bytes refer to is not counted.
@@ -24,6 +26,28 @@ const BYTES_FOR_ONE: u64 = 1_000;
 /// Whether the link is the plain one, and nobody asks what goes from it: then nothing has to be summarised.
 pub fn needs_no_analysis(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> bool {
     !wants_plan(config) && removes_nearly_all(config, inputs, resolution)
+}
+
+/// Whether the link is the plain one after the estimate: no module is worth dividing, the linker removes the dead sections, and no failure has to be told.
+pub fn needs_no_index(link: LinkInputs<'_>, modules: &[LoadedSummary]) -> bool {
+    let LinkInputs { config, inputs, resolution, .. } = link;
+    let is_undivided = |module: &LoadedSummary| {
+        let ModuleSummary { kind, granularity, limits, .. } = &module.summary;
+        *kind == ModuleKind::Native
+            && *granularity == Granularity::Sections
+            && !limits.iter().any(|record| gate::is_failure(record.limit))
+    };
+    let code = || {
+        let atoms = modules.iter().flat_map(|module| &module.summary.atoms);
+        atoms.filter(|atom| atom.kind == AtomKind::Code).map(|atom| atom.size).sum()
+    };
+    !wants_plan(config)
+        && is_for_linker(config)
+        && config.icf != Icf::Safe
+        && inputs.limits.is_empty()
+        && resolution.limits.is_empty()
+        && modules.iter().all(is_undivided)
+        && config.prune.follows_no_values(code())
 }
 
 /// Whether what goes is asked for, though it may be left to the linker.

@@ -24,7 +24,9 @@ use summaries::{Granularity, ModuleSummary, SummaryOptions, bitcode, native};
 use crate::config::Config;
 use crate::hashing::{hash, hash_of_parts, hex, without_checksum};
 use crate::inputs::Inputs;
+use crate::inputs::mapped::MappedFile;
 use crate::made_ahead;
+use crate::summarize::pack::{Pack, Packed};
 
 /// What names of files begin with that are no entries yet.
 const TEMPORARY: &str = ".lto-prune-new-";
@@ -37,6 +39,8 @@ const TOUCH_INTERVAL: Duration = Duration::from_secs(60 * 60);
 const TRIM_INTERVAL: Duration = Duration::from_secs(10 * 60);
 /// A section of code of so many bytes takes longer to divide than an entry takes to find and to read.
 const LARGE_SECTION: u64 = 8 << 10;
+/// A section of code of so many bytes takes longer to divide than a summary in the pack of the link takes to read.
+const PACKED_SECTION: u64 = 1 << 10;
 /// LLVM bitcode of so many bytes takes longer to read than an entry takes to find and to read.
 const LARGE_BITCODE: usize = 8 << 10;
 /// Name of the file whose time says when the folder was last looked through.
@@ -51,12 +55,15 @@ pub struct ModuleKey {
     pub key: CacheKey,
     /// It was not found in the cache.
     pub is_new: bool,
+    /// It is in the pack of the link, and not an entry of its own.
+    pub is_packed: bool,
 }
 
 /// The cache of a link, and what the summaries of its modules are found by.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LinkCache<'c> {
     pub cache: Option<&'c Cache>,
+    pub pack: Option<&'c Pack>,
     /// The elements are in load order; `None` where the cache was not asked.
     pub keys: &'c [Option<ModuleKey>],
 }
@@ -71,11 +78,34 @@ impl LinkCache<'_> {
     pub fn put_new(&self, summaries: &[&ModuleSummary]) {
         let Some(cache) = self.cache else { return };
         self.keys.par_iter().zip(summaries).for_each(|(key, summary)| {
-            if let Some(ModuleKey { key, is_new: true }) = key {
+            if let Some(ModuleKey { key, is_new: true, is_packed: false }) = key {
                 cache.put(key, summary);
             }
         });
+        if let Some(pack) = self.pack {
+            let packed = self.keys.iter().zip(summaries).filter_map(|(key, summary)| match key {
+                Some(ModuleKey { key, is_new, is_packed: true }) if *is_new => {
+                    Some(Packed::New(*key, summary))
+                }
+                Some(ModuleKey { key, is_packed: true, .. }) => Some(Packed::Found(*key)),
+                _ => None,
+            });
+            pack.put(cache, &packed.collect::<Vec<_>>());
+        }
         cache.trim_when_due();
+    }
+
+    /// The key of a module with these bytes, and its summary if an earlier link made one. `None` if the module is not looked up.
+    pub fn find(&self, bytes: &[u8], options: SummaryOptions) -> Option<(ModuleKey, Option<ModuleSummary>)> {
+        let cache = self.cache?;
+        let is_packed = !pays(bytes);
+        let pack = self.pack.filter(|_| is_packed && pays_in_pack(bytes));
+        if is_packed && pack.is_none() {
+            return None;
+        }
+        let key = key(&hash(bytes), options);
+        let found = pack.map_or_else(|| cache.get(&key), |pack| pack.get(&key));
+        Some((ModuleKey { key, is_new: found.is_none(), is_packed }, found))
     }
 }
 
@@ -94,6 +124,12 @@ pub(super) fn pays(bytes: &[u8]) -> bool {
     let largest = sizes.iter().copied().max().unwrap_or(0);
     largest >= LARGE_SECTION
         && largest >= sizes.iter().fold(0, |sum: u64, size| sum.saturating_add(*size)) / 2
+}
+
+/// Whether an object is looked up in the pack of the link: it has code that takes longer to divide than a summary takes to decode.
+fn pays_in_pack(bytes: &[u8]) -> bool {
+    !bitcode::is_bitcode(bytes)
+        && native::code_section_sizes(bytes).iter().any(|size| *size >= PACKED_SECTION)
 }
 
 /// A folder of entries, shared by any number of processes.
@@ -131,15 +167,19 @@ impl Cache {
 
     /// The contents of the entry with this key.
     pub fn read(&self, key: &CacheKey) -> Option<Vec<u8>> {
+        without_checksum(&self.open(key)?).map(<[u8]>::to_vec)
+    }
+
+    /// The file of the entry with this key: its contents, which are not checked, and their checksum.
+    pub fn open(&self, key: &CacheKey) -> Option<MappedFile> {
         if self.is_refused() {
             return None;
         }
         let path = self.path(key);
         let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
         let entry = made_ahead::open(&path, None).ok()?;
-        let contents = without_checksum(&entry)?.to_vec();
         mark_used(&path, &meta);
-        Some(contents)
+        Some(entry)
     }
 
     /// Make an entry. A cache that can't be written costs time and nothing else.

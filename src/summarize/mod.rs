@@ -9,6 +9,7 @@
 pub mod cache;
 mod commands;
 mod interfaces;
+pub mod pack;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ use crate::index::LinkInputs;
 use crate::inputs::interface::Interface;
 use crate::inputs::{FileKind, InputFile, Inputs};
 use crate::made_ahead;
-use cache::{Cache, ModuleKey};
+use cache::{Cache, LinkCache, ModuleKey};
 pub use commands::{dump_command, summarize_command};
 
 /// How finely the modules are divided at a level. At `pointers` [`follow`] reads again what value flow asks for.
@@ -85,7 +86,7 @@ pub fn options(config: &Config) -> SummaryOptions {
 /// Summarise the loaded modules of a link, as its level and options ask.
 pub fn of_link(link: LinkInputs<'_>, by_sections: bool) -> Vec<LoadedSummary> {
     let LinkInputs { config, inputs, resolution, cached, .. } = link;
-    summarise(inputs, &resolution.loaded, options(config), cached.cache, by_sections)
+    summarise(inputs, &resolution.loaded, options(config), cached, by_sections)
 }
 
 /// Summarise the modules at these positions, ascending, once more, divided as the level of the link asks.
@@ -96,7 +97,7 @@ pub fn divide(link: LinkInputs<'_>, modules: &mut [LoadedSummary], positions: &[
         let refused = of.refused.take();
         *of = LoadedSummary {
             refused,
-            ..read(inputs.module_bytes(of.module), of.module, options(config), cached.cache)
+            ..read(inputs.module_bytes(of.module), of.module, options(config), cached)
         };
     });
 }
@@ -123,7 +124,7 @@ pub fn summarise(
     inputs: &Inputs,
     loaded: &[ModuleId],
     options: impl Into<SummaryOptions>,
-    cache: Option<&Cache>,
+    cached: LinkCache<'_>,
     by_sections: bool,
 ) -> Vec<LoadedSummary> {
     let options = options.into();
@@ -136,9 +137,9 @@ pub fn summarise(
             None if by_sections && inputs.modules[module].kind == FileKind::Object => {
                 let options =
                     SummaryOptions { granularity: Granularity::Sections, without_ends: true, ..options };
-                read(bytes, module, options, None)
+                read(bytes, module, options, LinkCache::default())
             }
-            None => read(bytes, module, options, cache),
+            None => read(bytes, module, options, cached),
         };
         LoadedSummary { refused, ..summary }
     };
@@ -189,7 +190,7 @@ fn follow_one(bytes: &[u8], of: &mut LoadedSummary, live: &[bool], cache: Option
     };
     let key = cache::key(&cache::hash_of_part(&hashing::hash(bytes), live), options);
     let found = cache.get(&key);
-    of.key = Some(ModuleKey { key, is_new: found.is_none() });
+    of.key = Some(ModuleKey { key, is_new: found.is_none(), is_packed: false });
     of.summary = found.unwrap_or_else(|| extract::follow(bytes, &of.summary, live, &at_once));
 }
 
@@ -237,19 +238,13 @@ fn find_ahead(
 }
 
 /// The summary of a module from the cache, where that pays, or by its front end.
-fn read(bytes: &[u8], module: ModuleId, options: SummaryOptions, cache: Option<&Cache>) -> LoadedSummary {
-    let of = |summary, origin, key| LoadedSummary { module, summary, origin, key, refused: None };
-    let Some(cache) = cache.filter(|_| cache::pays(bytes)) else {
-        return of(extract::extract_by(bytes, options, &at_once), Origin::Extracted, None);
+fn read(bytes: &[u8], module: ModuleId, options: SummaryOptions, cached: LinkCache<'_>) -> LoadedSummary {
+    let (key, found) = cached.find(bytes, options).unzip();
+    let (summary, origin) = match found.flatten() {
+        Some(summary) => (summary, Origin::Cache),
+        None => (extract::extract_by(bytes, options, &at_once), Origin::Extracted),
     };
-    let key = cache::key(&hashing::hash(bytes), options);
-    match cache.get(&key) {
-        Some(summary) => of(summary, Origin::Cache, Some(ModuleKey { key, is_new: false })),
-        None => {
-            let summary = extract::extract_by(bytes, options, &at_once);
-            of(summary, Origin::Extracted, Some(ModuleKey { key, is_new: true }))
-        }
-    }
+    LoadedSummary { module, summary, origin, key, refused: None }
 }
 
 /// Where summaries that were made ahead would lie: `.ltosum` behind the whole name of an object or an archive, and of an archive that is a folder

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use super::pack::Pack;
 use super::*;
 use crate::inputs::{InputFile, Module, mapped::MappedFile};
 
@@ -43,9 +44,15 @@ fn order_and_cache() {
     let (inputs, mut loaded) = inputs(&objects);
     loaded.reverse();
     let cache = Cache::new(dir.path().join("cache"), cache::DEFAULT_LIMIT);
-    let plain = summarise(&inputs, &loaded, Granularity::Sections, None, false);
+    let plain = summarise(&inputs, &loaded, Granularity::Sections, LinkCache::default(), false);
     for origin in [Origin::Extracted, Origin::Cache] {
-        let cached = summarise(&inputs, &loaded, Granularity::Sections, Some(&cache), false);
+        let cached = summarise(
+            &inputs,
+            &loaded,
+            Granularity::Sections,
+            LinkCache { cache: Some(&cache), ..LinkCache::default() },
+            false,
+        );
         let expected = [Origin::Extracted, Origin::Extracted, Origin::Extracted, origin, origin];
         assert_eq!(cached.iter().map(|s| s.origin).collect::<Vec<_>>(), expected);
         for (a, b) in plain.iter().zip(&cached) {
@@ -53,7 +60,7 @@ fn order_and_cache() {
         }
         let keys: Vec<_> = cached.iter().map(|s| s.key).collect();
         let summaries: Vec<_> = cached.iter().map(|s| &s.summary).collect();
-        cache::LinkCache { cache: Some(&cache), keys: &keys }.if_unchanged(&inputs).put_new(&summaries);
+        LinkCache { cache: Some(&cache), pack: None, keys: &keys }.if_unchanged(&inputs).put_new(&summaries);
     }
     assert_eq!(plain.iter().map(|s| s.module).collect::<Vec<_>>(), loaded);
 }
@@ -65,10 +72,16 @@ fn an_input_that_changes_is_not_cached() {
     let (inputs, loaded) = inputs(&[compile(dir.path(), "a", &source)]);
     let cache = Cache::new(dir.path().join("cache"), cache::DEFAULT_LIMIT);
     let keep = || {
-        let made = summarise(&inputs, &loaded, Granularity::Functions, Some(&cache), false);
+        let made = summarise(
+            &inputs,
+            &loaded,
+            Granularity::Functions,
+            LinkCache { cache: Some(&cache), ..LinkCache::default() },
+            false,
+        );
         let keys: Vec<_> = made.iter().map(|s| s.key).collect();
         let summaries: Vec<_> = made.iter().map(|s| &s.summary).collect();
-        cache::LinkCache { cache: Some(&cache), keys: &keys }.if_unchanged(&inputs).put_new(&summaries);
+        LinkCache { cache: Some(&cache), pack: None, keys: &keys }.if_unchanged(&inputs).put_new(&summaries);
         made[0].origin
     };
     let object = dir.path().join("a.o");
@@ -80,6 +93,40 @@ fn an_input_that_changes_is_not_cached() {
     assert_eq!([keep(), keep()], [Origin::Extracted, Origin::Cache]);
 }
 
+/// The file has the same size and time and the same inode each time, and other bytes. The cache has entries of both kinds.
+#[test]
+fn a_file_that_is_written_twice_within_a_tick_is_not_mistaken() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = Cache::new(dir.path().join("cache"), cache::DEFAULT_LIMIT);
+    for count in [40, 2000] {
+        let source = |last: &str| -> String {
+            let functions = (0..count).map(|n| format!("int f{n}(int x) {{ return x * {n} - 1; }}\n"));
+            functions.chain([format!("int g(void) {{ return {last}(1); }}\n")]).collect()
+        };
+        let objects = ["f1", "f2"].map(|last| fs::read(compile(dir.path(), last, &source(last))).unwrap());
+        let direct = objects.clone().map(|bytes| extract::extract(&bytes, Granularity::Functions));
+        assert!(objects[0].len() == objects[1].len() && direct[0] != direct[1]);
+        let path = dir.path().join("a.o");
+        let tries = if count == 40 { 1000 } else { 20 };
+        let mut found = 0;
+        for i in 0..tries {
+            fs::write(&path, &objects[i % 2]).unwrap();
+            let file = fs::File::options().append(true).open(&path).unwrap();
+            file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+            let (inputs, loaded) = inputs(std::slice::from_ref(&path));
+            let pack = Pack::open(&cache, Path::new("a"));
+            let cached = LinkCache { cache: Some(&cache), pack: Some(&pack), keys: &[] };
+            let made = summarise(&inputs, &loaded, Granularity::Functions, cached, false);
+            assert_eq!(made[0].summary, direct[i % 2], "{count}, {i}");
+            found += usize::from(made[0].origin == Origin::Cache);
+            let keys = [made[0].key];
+            LinkCache { keys: &keys, ..cached }.put_new(&[&made[0].summary]);
+        }
+        // The pack has the module of the last link alone.
+        assert_eq!(found, if count == 40 { 0 } else { tries - 2 });
+    }
+}
+
 #[test]
 fn a_sidecar_is_used_while_it_fits() {
     let dir = tempfile::tempdir().unwrap();
@@ -87,9 +134,12 @@ fn a_sidecar_is_used_while_it_fits() {
     summarize_command(&command(&["--prune-level=sections", "DIR/a.o", "-o", "DIR/a.o.ltosum"], dir.path()))
         .unwrap();
     let (before, loaded) = inputs(&[object]);
-    let found = &summarise(&before, &loaded, Granularity::Sections, None, false)[0];
+    let found = &summarise(&before, &loaded, Granularity::Sections, LinkCache::default(), false)[0];
     assert_eq!(found.origin, Origin::Sidecar);
-    assert_eq!(summarise(&before, &loaded, Granularity::Functions, None, false)[0].origin, Origin::Extracted);
+    assert_eq!(
+        summarise(&before, &loaded, Granularity::Functions, LinkCache::default(), false)[0].origin,
+        Origin::Extracted
+    );
     assert_eq!(found.summary, extract::extract(before.module_bytes(loaded[0]), Granularity::Sections));
 
     // Whatever byte of it is another one, also where it still says something.
@@ -99,13 +149,17 @@ fn a_sidecar_is_used_while_it_fits() {
         let mut bad = good.clone();
         bad[at] ^= 1;
         fs::write(&path, bad).unwrap();
-        let origin = summarise(&before, &loaded, Granularity::Sections, None, false)[0].origin;
+        let origin =
+            summarise(&before, &loaded, Granularity::Sections, LinkCache::default(), false)[0].origin;
         assert_eq!(origin, Origin::Extracted, "byte {at}");
     }
     fs::write(&path, good).unwrap();
 
     let (after, loaded) = inputs(&[compile(dir.path(), "a", "int f(void) { return g(); }")]);
-    assert_eq!(summarise(&after, &loaded, Granularity::Sections, None, false)[0].origin, Origin::Extracted);
+    assert_eq!(
+        summarise(&after, &loaded, Granularity::Sections, LinkCache::default(), false)[0].origin,
+        Origin::Extracted
+    );
 }
 
 /// The section is there with its final size before the summary is made, and only its contents change afterwards.
@@ -222,7 +276,10 @@ fn summaries_beside_an_archive_are_used_while_they_fit() {
         (inputs, loaded)
     };
     let origins = |(inputs, loaded): &(Inputs, Vec<ModuleId>)| -> Vec<Origin> {
-        summarise(inputs, loaded, Granularity::Functions, None, false).iter().map(|s| s.origin).collect()
+        summarise(inputs, loaded, Granularity::Functions, LinkCache::default(), false)
+            .iter()
+            .map(|s| s.origin)
+            .collect()
     };
     let before = ar();
     assert_eq!(origins(&before), [Origin::Extracted; 2]);

@@ -92,10 +92,7 @@ pub fn decode(bytes: &[u8]) -> Result<(ModuleSummary, InputHash), FormatError> {
     if length.map(|l| u64::from_le_bytes(*l)) != Some(body.len() as u64) {
         return Err(FormatError::Length);
     }
-    let (summary, read) = bincode::serde::decode_from_slice::<ModuleSummary, _>(body, encoding())?;
-    if read != body.len() {
-        return Err(FormatError::Length);
-    }
+    let summary: ModuleSummary = decode_value(body)?;
     summary.check()?;
     Ok((summary, hash))
 }
@@ -128,11 +125,19 @@ pub fn decode_file<T: DeserializeOwned>(magic: [u8; 8], bytes: &[u8]) -> Result<
     let (length, rest) = rest.split_first_chunk::<8>().ok_or(FormatError::Length)?;
     let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| FormatError::Length)?;
     let body = rest.get(..length).ok_or(FormatError::Length)?;
-    let (value, read) = bincode::serde::decode_from_slice::<T, _>(body, encoding())?;
-    if read != body.len() {
+    Ok((decode_value(body)?, FILE_HEADER + length))
+}
+
+/// The value that [`encode_value`] wrote, and nothing behind it.
+///
+/// # Errors
+/// The bytes are cut off or damaged, or have more behind the value.
+pub fn decode_value<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FormatError> {
+    let (value, read) = bincode::serde::decode_from_slice::<T, _>(bytes, encoding())?;
+    if read != bytes.len() {
         return Err(FormatError::Length);
     }
-    Ok((value, FILE_HEADER + length))
+    Ok(value)
 }
 
 /// A value in the encoding of summaries.
