@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::corpus::{Corpus, Link, find_linker, lld_version, newest_lld};
+use crate::floor::Floor;
 use crate::process::{Finished, run_ok};
 use crate::symbols::text_size;
 use crate::table::{Table, count, publish_good};
@@ -75,6 +76,7 @@ fn measure(
     link: &Link,
     lld: &Path,
     ours: &Path,
+    floor: &mut Floor,
 ) -> Result<(Vec<String>, Ratios)> {
     let scratch = corpus.scratch(&format!("links/{}-{}", link.program, link.mode))?;
     let changed = RelinkedProgram::of(link, &scratch)?;
@@ -125,6 +127,7 @@ fn measure(
     }
 
     let [plain, functions, cold, warm, one] = runs.each_ref().map(|r| cost(r));
+    floor.add(link, pruned(link, "floor.out", ""), cold.wall.saturating_sub(plain.wall), &scratch)?;
     let ms = |c: &Cost| format!("{:.1}", c.wall.as_secs_f64() * 1e3);
     let mb = |c: &Cost| format!("{:.1}", c.peak_kib as f64 / 1024.0);
     let to_plain = |c: &Cost| c.wall.as_secs_f64() / plain.wall.as_secs_f64();
@@ -276,8 +279,9 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         "missed",
     ]);
     let mut all = Vec::new();
+    let mut floor = Floor::new();
     let good = table.links(corpus, |link| {
-        let (cells, ratios) = measure(corpus, options, link, &lld, &ours)?;
+        let (cells, ratios) = measure(corpus, options, link, &lld, &ours, &mut floor)?;
         all.push((link.mode.clone(), ratios));
         Ok(cells)
     });
@@ -286,11 +290,14 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
          linker step; ours at the default level with lld behind. Cold: with an empty cache, which it fills; warm: with what an earlier \
          link left there; one changed: the same, but one object, the middle one by size, is new. *to functions*: the cold link beside one at \
          `--prune-level=functions` without a cache. *divided*: the share of the code that was decoded; *missed*: the bytes of `.text` that \
-         this level removes besides. All times are beside LLD {}, the newest that is installed.\n\n{}\n{}",
+         this level removes besides. All times are beside LLD {}, the newest that is installed.\n\n{}\n{}\n\
+         The floor of three links: symbols and relocations of all objects read once, the code of the objects from which something goes decoded once, and their \
+         pruned copies written, on one thread; and by how much the cold link takes longer than lld's.\n\n{}",
         options.runs,
         version.join("."),
         table.as_str(),
-        summary(&all)
+        summary(&all),
+        floor.as_str()
     );
     publish_good(good, corpus, options, "links", "What a link costs", &body)
 }

@@ -16,6 +16,7 @@ mod examples;
 mod folds;
 mod gcdiff;
 mod kills;
+mod floor;
 mod links;
 mod lto;
 mod machine;
