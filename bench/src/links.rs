@@ -64,6 +64,8 @@ impl RelinkedProgram {
 /// The cost of a link to that of lld alone.
 #[derive(Debug, Clone, Copy)]
 struct Ratios {
+    /// By how much the cold link takes longer.
+    more: Duration,
     cold: f64,
     warm: f64,
     changed: f64,
@@ -76,7 +78,6 @@ fn measure(
     link: &Link,
     lld: &Path,
     ours: &Path,
-    floor: &mut Floor,
 ) -> Result<(Vec<String>, Ratios)> {
     let scratch = corpus.scratch(&format!("links/{}-{}", link.program, link.mode))?;
     let changed = RelinkedProgram::of(link, &scratch)?;
@@ -127,11 +128,11 @@ fn measure(
     }
 
     let [plain, functions, cold, warm, one] = runs.each_ref().map(|r| cost(r));
-    floor.add(link, pruned(link, "floor.out", ""), cold.wall.saturating_sub(plain.wall), &scratch)?;
     let ms = |c: &Cost| format!("{:.1}", c.wall.as_secs_f64() * 1e3);
     let mb = |c: &Cost| format!("{:.1}", c.peak_kib as f64 / 1024.0);
     let to_plain = |c: &Cost| c.wall.as_secs_f64() / plain.wall.as_secs_f64();
-    let ratios = Ratios { cold: to_plain(&cold), warm: to_plain(&warm), changed: to_plain(&one) };
+    let more = cold.wall.saturating_sub(plain.wall);
+    let ratios = Ratios { more, cold: to_plain(&cold), warm: to_plain(&warm), changed: to_plain(&one) };
     let two = |ratio: f64| format!("{ratio:.2}");
     let cells = vec![
         link.name(),
@@ -163,7 +164,7 @@ fn divided(text: &str) -> Option<String> {
 }
 
 /// A row for each kind of link: the geometric mean of the ratios of its links, and the worst.
-fn summary(all: &[(String, Ratios)]) -> String {
+fn summary(all: &[(Link, Ratios)]) -> String {
     let mut table =
         Table::new(&["links", "how many", "cold", "worst", "warm", "worst", "one changed", "worst"]);
     type Kind = (&'static str, fn(&str) -> bool);
@@ -174,7 +175,8 @@ fn summary(all: &[(String, Ratios)]) -> String {
         ("with -g", |mode| mode.ends_with("-debug")),
     ];
     for (name, is_of) in kinds {
-        let of: Vec<Ratios> = all.iter().filter(|(mode, _)| is_of(mode)).map(|(_, ratios)| *ratios).collect();
+        let of: Vec<Ratios> =
+            all.iter().filter(|(link, _)| is_of(&link.mode)).map(|(_, ratios)| *ratios).collect();
         if of.is_empty() {
             continue;
         }
@@ -279,12 +281,19 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         "missed",
     ]);
     let mut all = Vec::new();
-    let mut floor = Floor::new();
     let good = table.links(corpus, |link| {
-        let (cells, ratios) = measure(corpus, options, link, &lld, &ours, &mut floor)?;
-        all.push((link.mode.clone(), ratios));
+        let (cells, ratios) = measure(corpus, options, link, &lld, &ours)?;
+        all.push((link.clone(), ratios));
         Ok(cells)
     });
+    // Later children of this process would be taken to have the memory that this needs.
+    let mut floor = Floor::new();
+    for (link, ratios) in &all {
+        let scratch = corpus.scratch(&format!("links/{}-{}", link.program, link.mode))?;
+        let mut pruned = corpus.linker_command(link, &ours, &scratch.join("floor.out"));
+        pruned.env("LTO_PRUNE_LINKER", &lld).env_remove("LTO_PRUNE_FLAGS").arg("--prune-no-cache");
+        floor.add(link, pruned, ratios.more, &scratch)?;
+    }
     let body = format!(
         "Wall time (median of {} interleaved runs) and peak memory (`ru_maxrss`, largest of the process tree) of the \
          linker step; ours at the default level with lld behind. Cold: with an empty cache, which it fills; warm: with what an earlier \

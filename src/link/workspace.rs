@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rayon::prelude::*;
+use rustix::fs::{CWD, RenameFlags};
 
 use crate::config::{Config, Dialect, OutputKind};
 use crate::error::{Error, Result, Stage};
@@ -116,15 +117,29 @@ impl Workspace {
 
     /// Put the finished output into its place, which [`can_publish`] has looked at.
     pub fn publish(&self, config: &Config) -> Result<()> {
-        if self.temporary_output == config.output {
+        let (new, old) = (&self.temporary_output, &config.output);
+        if new == old {
             return Ok(());
         }
+        let no_file = || {
+            Error::new(Stage::Link, "the output has become something else than a file")
+                .in_file(old.display().to_string())
+        };
         if !can_publish(config) {
-            return Err(Error::new(Stage::Link, "the output has become something else than a file")
-                .in_file(config.output.display().to_string()));
+            return Err(no_file());
         }
-        std::fs::rename(&self.temporary_output, &config.output)
-            .map_err(|e| Error::io(Stage::Link, &config.output, "publish the output", e))
+        // ext4 writes a file to the disk when it replaces another by its name. Two names that change places are not that case, and the old
+        // output goes with the folder.
+        let exchange = || rustix::fs::renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_ok();
+        if !exchange() {
+            return std::fs::rename(new, old)
+                .map_err(|e| Error::io(Stage::Link, old, "publish the output", e));
+        }
+        if new.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+            exchange();
+            return Err(no_file());
+        }
+        Ok(())
     }
 }
 
