@@ -201,32 +201,36 @@ fn measure_linkers(
     ours: &Path,
 ) -> Result<Vec<String>> {
     let scratch = corpus.scratch(&format!("links/{}-{}", link.program, link.mode))?;
-    let mut commands = Vec::new();
+    let mut pairs = Vec::new();
     for linker in linkers {
-        commands.push(corpus.linker_command(link, linker, &scratch.join("plain")));
+        let alone = corpus.linker_command(link, linker, &scratch.join("plain"));
         let mut pruned = corpus.linker_command(link, ours, &scratch.join("pruned"));
         pruned.env("LTO_PRUNE_LINKER", linker).env_remove("LTO_PRUNE_FLAGS").arg("--prune-no-cache");
-        commands.push(pruned);
+        pairs.push([(alone, Vec::new()), (pruned, Vec::new())]);
     }
-    let mut runs: Vec<Vec<Finished>> = commands.iter().map(|_| Vec::new()).collect();
+    // Not every linker knows each option of the line.
+    let refused: Vec<bool> =
+        pairs.iter_mut().map(|[alone, _]| run_ok(&mut alone.0, &scratch).is_err()).collect();
     for round in 0..=options.runs {
-        for (command, results) in commands.iter_mut().zip(&mut runs) {
-            let done = run_ok(command, &scratch)?;
-            if round > 0 {
-                results.push(done);
+        for (pair, _) in pairs.iter_mut().zip(&refused).filter(|(_, refused)| !**refused) {
+            for (command, results) in pair {
+                let done = run_ok(command, &scratch)?;
+                if round > 0 {
+                    results.push(done);
+                }
             }
         }
     }
-    let walls: Vec<f64> = runs.iter().map(|r| cost(r).wall.as_secs_f64() * 1e3).collect();
-    let lld = walls.first().copied().unwrap_or_default();
-    let cells = walls.chunks(2).enumerate().flat_map(|(i, wall)| {
-        let [alone, pruned] = [wall[0], wall[1]].map(|ms| format!("{ms:.1}"));
+    let wall = |runs: &[Finished]| cost(runs).wall.as_secs_f64() * 1e3;
+    let lld = pairs.first().map_or(0.0, |pair| wall(&pair[0].1));
+    let cells = pairs.iter().zip(refused).enumerate().flat_map(|(i, (pair, refused))| {
+        let [alone, pruned] = pair.each_ref().map(|(_, runs)| wall(runs));
         let ratio = |ms: f64| format!("{:.2}", ms / lld);
-        if i == 0 {
-            vec![alone, pruned, ratio(wall[1])]
-        } else {
-            vec![alone, ratio(wall[0]), pruned, ratio(wall[1])]
-        }
+        let [alone, of_alone, pruned, of_pruned] = match refused {
+            true => Default::default(),
+            false => [format!("{alone:.1}"), ratio(alone), format!("{pruned:.1}"), ratio(pruned)],
+        };
+        if i == 0 { vec![alone, pruned, of_pruned] } else { vec![alone, of_alone, pruned, of_pruned] }
     });
     Ok(std::iter::once(link.name()).chain(cells).collect())
 }
@@ -246,7 +250,7 @@ fn linkers(corpus: &Corpus, options: &Options) -> Result<bool> {
     let good = table.links(corpus, |link| measure_linkers(corpus, options, link, &paths, &ours));
     let body = format!(
         "Wall time (median of {} interleaved runs) of each linker alone, and behind lto-prune at the default level without a cache; every ratio is to \
-         lld alone.\n\n{}",
+         lld alone. A linker that refuses the line has no figures.\n\n{}",
         options.runs,
         table.as_str()
     );

@@ -1,24 +1,20 @@
 //! `bench lto`: programs of LLVM bitcode, in every form in which it reaches a linker, linked by lld alone and pruned.
 //!
-//! The modes are those of `build.sh --lto`. Both programs pass the same check, and ours is never larger. Where all bitcode has summaries,
-//! the passes of lto-prune that read and decide stand beside `ld.lld --thinlto-index-only` on the same modules: it reads and joins
-//! summaries too, as a whole process, and makes no code. What writing the pruned objects takes besides stands in columns of its own. Left out: other linkers, behind which bitcode isn't pruned.
+//! The modes are those of `build.sh --lto`. Both programs pass the same check, and ours is never larger. Where bitcode has summaries, links at the
+//! default level stand beside those of lld alone: with an empty cache of LLVM's code generator, and again with what that left there.
+//! Left out: other linkers, behind which bitcode isn't pruned.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::check::{link_pair, same_behaviour};
 use crate::corpus::{Corpus, Link, find_linker, rust_linker};
-use crate::process::{pass, run, run_ok};
+use crate::process::run_ok;
 use crate::symbols::text_size;
 use crate::table::{Table, count, publish};
 use crate::{Options, Result};
-
-/// Passes of lto-prune that read and decide, as `--prune-time` names them.
-const THIN_LINK: [&str; 6] = ["load", "resolve", "summarise", "index", "propagate", "plan"];
 
 fn median(mut times: Vec<f64>) -> f64 {
     times.sort_unstable_by(f64::total_cmp);
@@ -71,54 +67,41 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Medians of interleaved runs, in milliseconds.
-struct Times {
-    /// Our thin link without a summary cache.
-    cold: f64,
-    /// Our thin link with a warm summary cache.
-    warm: f64,
-    /// Our pruned objects, without a summary cache.
-    emission: f64,
-    /// lld's thin link, as a whole process.
-    index_only: f64,
-}
+/// So many rounds with an empty cache: code generation takes longest, and as long for both.
+const COLD_ROUNDS: usize = 3;
 
-/// Measure both ways to our thin link beside lld's; the first round fills the caches and doesn't count.
-fn thin_link(corpus: &Corpus, options: &Options, link: &Link, lld: &Path, scratch: &Path) -> Result<Times> {
-    let here = Link { dir: scratch.join("thin"), ..link.clone() };
-    copy(&link.dir, &here.dir)?;
-    let cache = format!("--prune-cache={}", scratch.join("cache").display());
-    let passes = |cache: &str| -> Result<(f64, f64)> {
-        let mut command = corpus.linker_command(&here, &corpus.pruner, &scratch.join("timed"));
+/// The times of links at the default level beside those of lld alone: of each with an empty cache of generated code and of one again, in
+/// milliseconds, and their ratio. The cache is full from the last round before.
+fn thin_links(
+    corpus: &Corpus,
+    options: &Options,
+    link: &Link,
+    lld: &Path,
+    scratch: &Path,
+) -> Result<[String; 6]> {
+    let ours = corpus.shims()?.join("ld.lto-prune");
+    let time = |linker: &Path, name: &str, is_cold: bool| -> Result<f64> {
+        let code = scratch.join(format!("code-{name}"));
+        if is_cold {
+            let _ = fs::remove_dir_all(&code);
+        }
+        let mut command = corpus.linker_command(link, linker, &scratch.join(name));
         command.env("LTO_PRUNE_LINKER", lld).env_remove("LTO_PRUNE_FLAGS");
-        command.arg0("ld.lto-prune").args([cache, "--prune-time"]);
-        // Code generation is not timed.
-        command.arg(format!("--thinlto-cache-dir={}", scratch.join("code").display()));
-        command.arg(format!("--prune-level={}", options.level));
-        run_ok(&mut command, scratch)?;
-        let text = fs::read_to_string(scratch.join("stderr"))?;
-        let time = |name: &str| pass(&text, name);
-        let thin_link = THIN_LINK.iter().map(|name| time(name)).sum::<std::result::Result<f64, _>>()?;
-        Ok((thin_link, time("emit")?))
+        command.env("XDG_CACHE_HOME", scratch.join("summaries"));
+        command.arg(format!("--thinlto-cache-dir={}", code.display()));
+        Ok(run_ok(&mut command, scratch)?.wall.as_secs_f64() * 1e3)
     };
-    let (mut cold, mut warm, mut emission, mut index_only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for round in 0..=options.runs {
-        let ((without, emit), (with, _)) = (passes("--prune-no-cache")?, passes(&cache)?);
-        let mut command = corpus.linker_command(&here, lld, &scratch.join("index"));
-        command.arg("--thinlto-index-only");
-        let done = run(&mut command, &scratch.join("stdout"), &scratch.join("stderr"))?;
-        if done.status != 0 {
-            return Err(format!("--thinlto-index-only: status {}", done.status).into());
+    let mut cells = Vec::new();
+    for (rounds, is_cold) in [(COLD_ROUNDS, true), (options.runs, false)] {
+        let (mut alone, mut pruned) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            alone.push(time(lld, "alone", is_cold)?);
+            pruned.push(time(&ours, "ours", is_cold)?);
         }
-        if round > 0 {
-            cold.push(without);
-            warm.push(with);
-            emission.push(emit);
-            index_only.push(done.wall.as_secs_f64() * 1e3);
-        }
+        let [alone, pruned] = [alone, pruned].map(median);
+        cells.extend([format!("{alone:.1}"), format!("{pruned:.1}"), format!("{:.2}", pruned / alone)]);
     }
-    let [cold, warm, emission, index_only] = [cold, warm, emission, index_only].map(median);
-    Ok(Times { cold, warm, emission, index_only })
+    cells.try_into().map_err(|_| "six cells".into())
 }
 
 /// The lld that reads the bitcode of a program, and the objects of its compiler.
@@ -133,15 +116,9 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link, shims: &Path) -> Res
     let same = same_behaviour(corpus, link, &pair, &scratch);
     let (plain, pruned) = (text_size(&pair.plain)?, text_size(&pair.pruned)?);
     let made = made(&pair.report)?;
-    let times: [String; 7] = if made.bitcode > 0 && link.mode != "lto-full" {
-        let Times { cold, warm, emission, index_only } = thin_link(corpus, options, link, &lld, &scratch)?;
-        let [of_cold, of_warm, of_both] =
-            [cold, warm, cold + emission].map(|t| format!("{:.2}", t / index_only));
-        let [cold, warm, emission, index_only] =
-            [cold, warm, emission, index_only].map(|t| format!("{t:.1}"));
-        [cold, warm, emission, index_only, of_cold, of_warm, of_both]
-    } else {
-        Default::default()
+    let times = match made.bitcode > 0 && link.mode != "lto-full" {
+        true => thin_links(corpus, options, link, &lld, &scratch)?,
+        false => Default::default(),
     };
     if let Err(e) = &same {
         eprintln!("{}: {e}", link.name());
@@ -174,13 +151,12 @@ pub(crate) fn run_all(corpus: &Corpus, options: &Options) -> Result<bool> {
         "`.text` lld",
         "`.text` ours",
         "stubs",
-        "our thin link, ms",
-        "cached, ms",
-        "emission, ms",
-        "index only, ms",
+        "lld, empty cache, ms",
+        "ours, ms",
         "ratio",
-        "ratio cached",
-        "ratio with emission",
+        "lld again, ms",
+        "ours, ms",
+        "ratio",
     ]);
     let linked = table.links(corpus, |link| {
         let (row, fine) = measure(corpus, options, link, &shims)?;
@@ -189,8 +165,8 @@ pub(crate) fn run_all(corpus: &Corpus, options: &Options) -> Result<bool> {
     });
     let body = format!(
         "Programs of LLVM bitcode linked through the compiler driver by lld alone and pruned \
-         (`--prune-level={} --prune-strict`), and their functional check. Modules that are loaded are counted, start files too. Times are medians \
-         of {} interleaved runs: our thin link is all that reads and decides, by `--prune-time`, without a summary cache and with a warm one; emission writes the pruned objects; `--thinlto-index-only` is a whole process.\n\n{}",
+         (`--prune-level={} --prune-strict`), and their functional check. Modules that are loaded are counted, start files too. Times are of \
+         links at the default level beside lld alone, with an empty cache of generated code (median of {COLD_ROUNDS} interleaved runs) and again with a full one (of {}).\n\n{}",
         options.level,
         options.runs,
         table.as_str()
