@@ -1,7 +1,12 @@
-//! Inline assembly that gives numbers, whatever it is given: it asks the processor what it is, or what time it is.
+//! Inline assembly that moves no address: it does nothing, or it asks the processor for numbers.
 //!
-//! Safe because the text has to be one of a few instructions, each of which writes all of the registers that it is known to write, and every output has to
-//! be one of those. Anything else may do anything. Left out: all other assembly.
+//! Assembly that does nothing has no operands and consists of alignment, fences and pauses. Assembly that asks for numbers is one of a few instructions. Each
+//! of them writes all of the registers that it is known to write, and every output is one of those. Other assembly may do anything.
+
+/// Statements that change no register and no memory. `rep` is the prefix of the next one.
+const NOTHING: &[&[u8]] = &[b"nop", b"pause", b"rep", b"rep nop", b"lfence", b"mfence", b"sfence"];
+/// Directives that align the code, before their numbers.
+const ALIGNMENTS: &[&[u8]] = &[b".p2align", b".balign", b".align"];
 
 /// Instructions, with the registers that they write (`a`, `b`, `c`, `d`), as LLVM's constraints name them.
 const INSTRUCTIONS: &[(&[u8], &[&[u8]])] = &[
@@ -15,10 +20,28 @@ const INSTRUCTIONS: &[(&[u8], &[&[u8]])] = &[
 const WITHOUT_RBX: &[&[u8]] = &[b"xchgq %rbx,${1:q}", b"cpuid", b"xchgq %rbx,${1:q}"];
 const OF_WITHOUT_RBX: &[&[u8]] = &[b"={ax}", b"=r", b"={cx}", b"={dx}"];
 
+/// Whether a statement with this text and these constraints has no operands and does nothing.
+pub(super) fn does_nothing(text: &[u8], constraints: &[u8]) -> bool {
+    let is_alignment = |statement: &[u8]| {
+        ALIGNMENTS.iter().filter_map(|name| statement.strip_prefix(*name)).any(|numbers| {
+            numbers.first() == Some(&b' ')
+                && numbers.iter().all(|c| c.is_ascii_digit() || matches!(c, b' ' | b','))
+        })
+    };
+    let mut clobbers = constraints.split(|c| *c == b',').filter(|c| !c.is_empty());
+    clobbers.all(|constraint| constraint.starts_with(b"~{"))
+        && statements(text).iter().all(|of| NOTHING.contains(&of.as_slice()) || is_alignment(of))
+}
+
+/// The statements of a text, without blank ones.
+fn statements(text: &[u8]) -> Vec<Vec<u8>> {
+    let statements = text.split(|c| matches!(c, b'\n' | b';')).map(words);
+    statements.filter(|statement| !statement.is_empty()).collect()
+}
+
 /// Whether all outputs of a statement with this text and these constraints are numbers of the processor's.
 pub(super) fn gives_numbers(text: &[u8], constraints: &[u8]) -> bool {
-    let statements = text.split(|c| matches!(c, b'\n' | b';')).map(words);
-    let statements: Vec<Vec<u8>> = statements.filter(|s| !s.is_empty()).collect();
+    let statements = statements(text);
     let outputs = constraints.split(|c| *c == b',').take_while(|c| c.starts_with(b"="));
     let mut outputs = outputs.map(|c| c.iter().copied().filter(|c| *c != b'&').collect::<Vec<u8>>());
     if statements.iter().map(Vec::as_slice).eq(WITHOUT_RBX.iter().copied()) {
@@ -37,7 +60,42 @@ fn words(statement: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::gives_numbers;
+    use super::{does_nothing, gives_numbers};
+
+    #[test]
+    fn what_does_nothing() {
+        let clobbers = b"~{dirflag},~{fpsr},~{flags}";
+        let all = [
+            "",
+            ".p2align 5",
+            "\t.p2align 4,,15\n",
+            ".balign 32",
+            "nop; nop",
+            "pause",
+            "rep; nop",
+            "mfence\nlfence",
+        ];
+        for text in all {
+            assert!(does_nothing(text.as_bytes(), clobbers), "{text}");
+            assert!(
+                does_nothing(text.as_bytes(), b"~{memory},~{dirflag}") && does_nothing(text.as_bytes(), b"")
+            );
+            // An operand may come out again.
+            assert!(!does_nothing(text.as_bytes(), b"=r,0,~{flags}") && !does_nothing(text.as_bytes(), b"r"));
+        }
+        for text in [
+            ".p2align",
+            ".p2align 5 nop",
+            ".p2align $0",
+            ".set f, g",
+            "rep stosb",
+            "call f",
+            "nop # x",
+            "int3",
+        ] {
+            assert!(!does_nothing(text.as_bytes(), clobbers), "{text}");
+        }
+    }
 
     #[test]
     fn what_gives_numbers() {

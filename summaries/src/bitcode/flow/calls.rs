@@ -1,7 +1,7 @@
 //! Constraint generation for calls: what is called, and which values pass where.
 //!
 //! A definition of this module that another one may prevail over is called beside that one: link-time optimisation may put its body in
-//! place of the call. Safe because inline assembly gets all that it is given as escaped, unless it only asks for numbers ([`assembly`]), and a convention that is not the C one, an operand
+//! place of the call. Safe because inline assembly gets all that it is given as escaped, unless it does nothing or only asks for numbers ([`assembly`]), and a convention that is not the C one, an operand
 //! bundle that means another call, or a `musttail` call of a variadic function (it passes on all arguments, named or not: LLVM, "Language
 //! Reference", `call`), makes the function one that is not understood. Left out: what attributes promise.
 
@@ -38,6 +38,9 @@ impl<'m> BodyBuilder<'m> {
         }
         let callee = self.values.constant(call.callee).map(|c| &c.kind);
         if let Some(ConstantKind::InlineAsm { text, constraints }) = callee {
+            if assembly::does_nothing(text, constraints) {
+                return Ok(());
+            }
             if assembly::gives_numbers(text, constraints) {
                 call.each_operand(|operand| self.compare(operand));
                 return Ok(());

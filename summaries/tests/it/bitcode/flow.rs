@@ -4,7 +4,7 @@ use std::process::Command;
 
 use summaries::bitcode;
 use summaries::extract::extract;
-use summaries::{Granularity, Limit, ModuleSummary, text};
+use summaries::{Granularity, Limit, ModuleSummary, atom_flags, text};
 
 use super::corpus::{run, samples};
 
@@ -232,6 +232,24 @@ fn assembly_that_asks_the_processor() {
         assert_eq!((summary.functions.len(), summary.limits.len()), (1, 0), "{assembly}");
         let leaks = found.iter().any(|l| l.starts_with("escape ") || l.ends_with("= unknown"));
         assert_eq!(leaks, !is_known, "{assembly}: {found:#?}");
+    }
+}
+
+/// Assembly without operands that aligns code or waits runs nothing that is not seen.
+#[test]
+fn assembly_that_does_nothing() {
+    for (assembly, does_nothing) in [
+        ("void asm sideeffect \".p2align 5\", \"~{dirflag},~{fpsr},~{flags}\"()", true),
+        ("void asm sideeffect \"rep; nop\", \"~{memory},~{dirflag},~{fpsr},~{flags}\"()", true),
+        ("void asm sideeffect \"\", \"~{memory}\"()", true),
+        ("void asm sideeffect \"call f\", \"~{memory}\"()", false),
+        ("void asm sideeffect \".p2align 5\\0Acall f\", \"~{memory}\"()", false),
+    ] {
+        let ir = format!("{}define void @t() {{\n call {assembly}\n ret void\n}}\n", head());
+        let summary = assembled(&ir);
+        assert_eq!((summary.functions.len(), summary.limits.len()), (1, 0), "{assembly}");
+        let runs_unseen = summary.atoms.iter().any(|atom| atom.has(atom_flags::RUNS_UNSEEN));
+        assert_eq!(runs_unseen, !does_nothing, "{assembly}");
     }
 }
 
