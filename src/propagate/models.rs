@@ -125,7 +125,7 @@ impl Models {
         let model = library.functions.get(std::str::from_utf8(resolution.symbols[symbol].name).ok()?)?;
         let calls_own = match library.soname == CXX_LIBRARY {
             true => self.own_allocation || self.own_cxx_allocation || self.own_functions,
-            false => self.own_allocation && model.may_allocate(),
+            false => self.own_allocation && model.allocates,
         };
         (!calls_own && !self.own_variables.contains(&library.soname)).then_some(model)
     }

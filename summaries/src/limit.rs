@@ -148,8 +148,8 @@ limits! {
     NamedSection, "named-section", Section, "remove __attribute__((section)) from functions that need no section of their own";
     /// A section group holds a section of several functions.
     GroupedSection, "grouped-section", Section, "give each function of the group a section of its own";
-    /// An instruction, relocation or way of entering or leaving that the analysis of values does not model.
-    UnmodelledFlow, "unmodelled-flow", Function, "replace assembly that departs from the psABI";
+    /// A function that reads or leaves values elsewhere than the psABI has it, or enters, leaves or computes in a way that is not analysed.
+    NotPsabi, "not-psabi", Function, "replace assembly that departs from the psABI";
     /// A call maps memory at a place that the program chooses: it may make addresses of numbers, which nobody follows.
     FixedMapping, "fixed-mapping", Values, "call mmap without MAP_FIXED";
 }

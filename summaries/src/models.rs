@@ -9,26 +9,14 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use crate::registers::{Register, XMM0, XMM1, XMM2};
-
 /// All that a function does with addresses. What no effect says does not happen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Model {
     pub effects: Vec<Effect>,
     /// The memory of its library that the effects speak of.
     pub memory: MemoryIdx,
-    /// A number that it is passed may come back, as its result or as that of another such function: a position in a file, a mask, a code of an
-    /// error, a count.
-    pub numbers: bool,
-}
-
-impl Model {
-    /// Whether it may allocate or free memory, by functions that the program may define. Only what looks at memory and leaves no number
-    /// is taken not to: streams have buffers, and much else is allocated when it is needed first.
-    pub fn may_allocate(&self) -> bool {
-        let frees = self.effects.iter().any(|e| matches!(e, Effect::ReturnsFresh | Effect::Frees));
-        frees || self.numbers
-    }
+    /// It may allocate or free memory, by functions that the program may define: much is allocated when it is needed first.
+    pub allocates: bool,
 }
 
 /// Memory that a library owns and hands out through several of its functions and variables: an index into
@@ -60,8 +48,6 @@ pub enum Effect {
     ReturnsLinked { argument: Argument, fields: LinkFields },
     /// Stores an address into the memory at `to`, at `offset` bytes or, if `None`, somewhere in it.
     Stores { what: StoredAddress, to: Source, offset: Option<i64> },
-    /// Computes with numbers: returns what comes out, and stores it into the memory of the arguments `into` (a bit each).
-    Computes { with: NumericArguments, into: u8 },
     /// The library keeps it in memory of its own, from where the program may read it, and calls nothing there but what
     /// another effect says.
     Holds(Source),
@@ -79,35 +65,30 @@ pub enum Effect {
     ReadsIn(Source),
     /// Returns bytes of what was written out.
     ReturnsFiles,
-    /// Writes arguments, and what they point to, as text: those from `first` on and the stack's, or, if `within`, what the
-    /// memory of the argument `first` leads to (a `va_list`). The text goes to memory, or to a file.
-    Prints { first: Argument, within: bool, to: Option<Source> },
-    /// Reads text in the memory of an argument, or from a file, into memory: where the arguments from `first` on and the
-    /// stack's point to, or, if `within`, what the memory of the argument `first` leads to (a `va_list`).
-    Scans { from: Option<Argument>, first: Argument, within: bool },
-    /// Returns an address that text was made from, wherever the text went.
-    ReturnsText,
-    /// What the argument's memory holds are numbers that may come back (see [`Model::numbers`]).
-    IntegerRoundTrip(Argument),
-    /// So is what the library's memory holds.
-    IntegerRoundTripOfLibrary,
+    /// Writes arguments out as text: those from `first` on and the stack's, or, if `within`, what the memory of the argument
+    /// `first` leads to (a `va_list`).
+    Prints { first: Argument, within: bool },
+    /// Stores what was written out where the arguments from `first` on and the stack's point to, or, if `within`, what the
+    /// memory of the argument `first` leads to (a `va_list`).
+    Scans { first: Argument, within: bool },
     /// Memory is given back to whoever allocated it.
     Frees,
+    /// Uses arguments as numbers: the addresses of code that are passed there escape.
+    Exposes(ExposedArguments),
     /// The argument escapes to unknown code.
     Escapes(Argument),
     /// Calls an address with these arguments in its general registers, in order.
     Calls { function: Source, arguments: [PassedArgument; 3], returned: ResultUse },
 }
 
-/// Which arguments of a function are the numbers with which it computes.
+/// Which arguments a function uses as numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NumericArguments {
-    /// The arguments in the registers xmm0 to xmm2.
+pub enum ExposedArguments {
+    General(Argument),
+    /// Floating-point numbers, in the registers xmm0 to xmm2.
     Vectors,
-    /// The arguments on the stack (`long double`).
+    /// Floating-point numbers on the stack (`long double`).
     Stack,
-    /// The arguments in the general registers.
-    Integers,
 }
 
 /// Where in a node its links to others are, in bytes: each is 8 bytes.
@@ -139,8 +120,6 @@ pub enum StoredAddress {
     Library,
     /// It is whatever the library holds in memory.
     Held,
-    /// A number that a function was passed ([`Model::numbers`]).
-    Number,
     /// It is anything whose address has escaped.
     Unknown,
 }
@@ -168,14 +147,9 @@ pub enum PassedArgument {
     Contents(Argument),
     /// An address in memory that the library owns.
     Library,
-    /// A number that a function was passed ([`Model::numbers`]).
-    Number,
     /// It is anything whose address has escaped.
     Unknown,
 }
-
-/// The registers of [`NumericArguments::Vectors`]: no function that computes takes more.
-pub const NUMBER_REGISTERS: [Register; 3] = [XMM0, XMM1, XMM2];
 
 #[derive(Debug, Clone, Default)]
 pub struct Library {
@@ -245,12 +219,12 @@ pub fn read(text: &str) -> Result<Library, ModelError> {
     let memory_of = |name: &str| memory_of.get(name).copied().unwrap_or_default();
     let mut functions = BTreeMap::new();
     for (name, words) in &table.functions {
-        let numbers = words != "no numbers" && !words.ends_with("; no numbers");
-        let words = words.trim_end_matches("no numbers");
+        let allocates = words != "allocates nothing" && !words.ends_with("; allocates nothing");
+        let words = words.trim_end_matches("allocates nothing");
         let effects = words.split(';').map(str::trim).filter(|w| !w.is_empty()).map(words::effect);
         let effects =
             effects.collect::<Option<Vec<Effect>>>().ok_or_else(|| wrong(format!("{name}: `{words}`")))?;
-        functions.insert(name.clone(), Model { effects, memory: memory_of(name), numbers });
+        functions.insert(name.clone(), Model { effects, memory: memory_of(name), allocates });
     }
     let data = table.data.iter().map(|(name, DataOwner::Library)| (name.clone(), memory_of(name))).collect();
     Ok(Library { functions, data, memory, soname: table.soname })
@@ -283,63 +257,22 @@ mod tests {
         assert!(!libc.functions.contains_key("dlsym"), "what has no model may do anything");
     }
 
-    /// Each of these keeps a number or gives one back: what the table says of all of them in one word is easily taken from one.
+    /// A function may allocate unless the table says that it allocates nothing.
     #[test]
-    fn whose_numbers_come_back() {
+    fn who_may_allocate() {
         let libraries = builtin().unwrap();
         let model = |name: &str| libraries.iter().find_map(|l| l.functions.get(name)).unwrap();
-        for name in [
-            "fseek",
-            "ftell",
-            "lseek",
-            "umask",
-            "strerror",
-            "snprintf",
-            "setjmp",
-            "_setjmp",
-            "longjmp",
-            "ldexp",
-            "frexp",
-            "utimes",
-            "stat",
-            "raise",
-            "exit",
-            "strnlen",
-            "read",
-            "fwrite",
-            "mempcpy",
-            "memrchr",
-            "malloc",
-            "malloc_usable_size",
-            "_Znwm",
-            "strtoul",
-            "strftime",
-            "sigaddset",
-            "sigaction",
-            "__errno_location",
-            "perror",
-        ] {
-            assert!(model(name).numbers && model(name).may_allocate(), "{name}");
-        }
-        for name in ["memcpy", "strlen", "free", "__dynamic_cast", "_ZdlPv", "pthread_mutex_lock"] {
-            assert!(!model(name).numbers, "{name}");
-        }
-        assert!(["free", "realloc", "qsort", "strcoll"].iter().all(|n| model(n).may_allocate()));
-        assert!(!model("memcpy").may_allocate());
-        let stores = |name: &str, argument| {
-            let to = Source::Argument(argument);
-            model(name).effects.contains(&Effect::Stores { what: StoredAddress::Number, to, offset: None })
-        };
-        for (name, argument) in
-            [("stat", 1), ("fstat64", 1), ("__xstat", 2), ("strftime", 0), ("sigaddset", 0), ("sigaction", 2)]
+        for name in ["malloc", "free", "realloc", "qsort", "strcoll", "strdup", "fwrite", "snprintf", "_Znwm"]
         {
-            assert!(stores(name, argument), "{name}");
+            assert!(model(name).allocates, "{name}");
         }
-        for (name, argument) in
-            [("utimes", 1), ("utimensat", 2), ("futimens", 1), ("sigaction", 1), ("nanosleep", 0)]
-        {
-            assert!(model(name).effects.contains(&Effect::IntegerRoundTrip(argument)), "{name}");
+        for name in ["memcpy", "strlen", "__dynamic_cast", "pthread_mutex_lock"] {
+            assert!(!model(name).allocates, "{name}");
         }
+        let exposes = |of| Effect::Exposes(of);
+        assert_eq!(model("fseek").effects, [exposes(ExposedArguments::General(1))]);
+        assert_eq!(model("pow").effects, [exposes(ExposedArguments::Vectors)]);
+        assert_eq!(model("powl").effects, [exposes(ExposedArguments::Stack)]);
     }
 
     #[test]
@@ -353,8 +286,9 @@ mod tests {
             "f = \"calls 0 with 1 and eats it\"",
             "f = \"stores fresh to 0 at x\"",
             "f = \"copies 1\"",
-            "f = \"scans 0\"",
-            "f = \"scans 0 into\"",
+            "f = \"scans\"",
+            "f = \"prints 1 to 0\"",
+            "f = \"exposes\"",
             "f = \"eats 1\"",
             "f = 1",
             "f",

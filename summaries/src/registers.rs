@@ -3,7 +3,7 @@
 //! The general registers have the numbers of their encoding (Intel's manual, volume 2, table 3-1), the vector registers follow them.
 
 /// A register that crosses the border of a function: 0 to 15 are the general registers by their number in the encoding
-/// (0 is rax, 4 is rsp), 16 to 47 the vector registers xmm0 to xmm31 (with all of ymm and zmm), 48 the stack of the x87 unit.
+/// (0 is rax, 4 is rsp), 16 to 47 the vector registers xmm0 to xmm31 (with all of ymm and zmm).
 pub type Register = u8;
 
 pub const RAX: Register = 0;
@@ -27,10 +27,6 @@ pub const XMM0: Register = 16;
 pub const XMM1: Register = 17;
 pub const XMM2: Register = 18;
 pub const XMM3: Register = 19;
-/// The last of the vector registers that the conventions of C and C++ pass arguments in.
-pub const XMM7: Register = 23;
-/// The stack of the x87 unit, all of its registers.
-pub const X87: Register = 48;
 
 /// The general registers in which the convention of C passes arguments, in order (psABI 3.2.3).
 pub const ARGUMENTS: [Register; 6] = [RDI, RSI, RDX, RCX, R8, R9];
@@ -39,16 +35,19 @@ pub const ARGUMENTS: [Register; 6] = [RDI, RSI, RDX, RCX, R8, R9];
 pub const VECTOR_ARGUMENTS: [Register; 8] =
     [XMM0, XMM0 + 1, XMM0 + 2, XMM0 + 3, XMM0 + 4, XMM0 + 5, XMM0 + 6, XMM0 + 7];
 
-/// All registers that summaries have, but the stack of the x87 unit.
-pub const ALL: u64 = (1 << X87) - 1;
+/// All registers that summaries have: the general and the vector registers.
+pub const ALL: u64 = (1 << 48) - 1;
 
-/// rax, rdx, xmm0 and xmm1: what carries a result, and may hold what it held before if it carries none.
-pub const PRESERVABLE: u64 = set(&[RAX, RDX, XMM0, XMM1]);
+/// rax, rdx and xmm0 to xmm3: they carry a result, or may hold what they held before the call.
+pub const PRESERVABLE: u64 = set(&[RAX, RDX, XMM0, XMM1, XMM2, XMM3]);
+
+/// The registers that a callee puts back: rbx, rbp and r12 to r15 (psABI 3.2.1).
+pub const SAVED: u64 = set(&[RBX, RBP, R12, R13, R14, R15]);
 
 /// What the conventions of C and C++ pass arguments in: rdi, rsi, rdx, rcx, r8, r9, r10 (the static chain) and xmm0 to xmm7.
 pub const CONVENTIONAL: u64 = set(&ARGUMENTS) | set(&[R10]) | set(&VECTOR_ARGUMENTS);
 
-/// What unseen code may be passed something in: [`CONVENTIONAL`] registers, and rax, which it may leave alone.
+/// The registers in which a summary may have parameters: [`CONVENTIONAL`] ones, and rax, which a function may leave alone.
 pub const PASSED: u64 = CONVENTIONAL | set(&[RAX]);
 
 /// A set of registers, a bit for each.

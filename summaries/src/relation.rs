@@ -65,8 +65,8 @@ pub struct CallSite {
     /// A jump through a register or memory that may also stay in the function: a target inside it is no call.
     pub jump: bool,
     /// What registers hold at the call, sorted by register: if the callees since then have preserved it, for there are some that
-    /// preserve what others clobber. A register that is left out holds no address, or what this function's caller left there.
-    /// Unseen code is passed nothing in others than [`PASSED`](crate::registers::PASSED).
+    /// preserve what others clobber. A register that is left out holds no address, or what this function's caller left there; of rax
+    /// that is said, too. Unseen code is passed nothing in others than [`CONVENTIONAL`](crate::registers::CONVENTIONAL).
     pub actuals: Vec<(Register, ValueIdx)>,
     /// What the caller's frame holds at and above the callee's stack pointer at entry, sorted by offset from it: cells
     /// of 8 bytes. Offset 8 is the first stack parameter. Only cells that may hold an address.
@@ -74,7 +74,7 @@ pub struct CallSite {
     /// The frame is an object ([`FunctionSummary::frame`]) and the callee's stack pointer at entry points there, at
     /// this offset: what the object holds from there on is passed too. `Some(None)`: somewhere in it.
     pub stack_in_frame: Option<Option<i64>>,
-    /// Values that hold what the callee returns in a register (rax, rcx, rdx, xmm0 to xmm3, st0), sorted by register.
+    /// Values that hold what the callee returns or leaves in a register (rax, rcx, rdx, xmm0 to xmm3), sorted by register.
     pub results: Vec<(Register, ValueIdx)>,
 }
 
@@ -98,12 +98,11 @@ pub struct FunctionSummary {
     pub stack_parameters: Vec<(i32, ValueIdx)>,
     /// The frame is an object in memory: its address goes places. Stack parameters are in it at offset 8 and above.
     pub frame: bool,
-    /// What registers hold on return, sorted by register: rax, rcx, rdx, xmm0 to xmm3, st0. What comes back as it was passed in
-    /// the same register may be left out, if that is one of `preserved`.
+    /// The values of registers on return, sorted by register: rax, rcx, rdx, xmm0 to xmm3. A register that is `preserved` may be left
+    /// out if nothing else is returned there.
     pub results: Vec<(Register, ValueIdx)>,
-    /// The registers of [`PRESERVABLE`](crate::registers::PRESERVABLE) that may hold on every return what they held at
-    /// entry, if the callees that it calls leave them alone too: a bit per register. Each caller finds there what it
-    /// passed itself, as far as that is known.
+    /// The registers of [`PRESERVABLE`](crate::registers::PRESERVABLE) that may hold on a return what they held at entry, or what
+    /// `results` says: a bit per register. Each caller finds its own value there.
     pub preserved: u64,
     /// Values that may hold anything if control enters at a label from outside (`__builtin_longjmp`).
     pub indirect_entry_values: Vec<ValueIdx>,

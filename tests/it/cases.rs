@@ -103,6 +103,7 @@ cases! {
     cv_ifunc_local
     cv_jump_from_frame
     cv_kept
+    cv_kept_ways
     cv_labels_elsewhere
     cv_library_ways
     cv_many_stack_cells
@@ -113,9 +114,7 @@ cases! {
     cv_named_mcount
     cv_never_returns
     cv_number
-    cv_number_calls
     cv_number_string
-    cv_numbers_kept
     cv_numbers_on_stack
     cv_other_stack
     cv_other_stack_return

@@ -8,10 +8,10 @@ use std::borrow::Cow;
 
 use summaries::ValueIdx;
 use summaries::models::{
-    Argument, Effect, LinkFields, MemoryIdx, Model, NUMBER_REGISTERS, NumericArguments, PassedArgument,
-    ResultUse, Source, StoredAddress,
+    Argument, Effect, ExposedArguments, LinkFields, MemoryIdx, Model, PassedArgument, ResultUse, Source,
+    StoredAddress,
 };
-use summaries::registers::{ARGUMENTS, RAX};
+use summaries::registers::{ARGUMENTS, RAX, VECTOR_ARGUMENTS};
 
 use super::flow::{Flow, ObjectKind};
 use super::graph::{CELL, ComplexConstraint, EscapeReason, MemoryClass, NodeId, OverdefinedReason};
@@ -26,9 +26,6 @@ impl<'s> Flow<'s> {
     pub(super) fn apply_model(&mut self, site: u32, symbol: SymbolId, model: &Model) {
         for effect in &model.effects {
             self.apply_effect(site, symbol, *effect);
-        }
-        if model.numbers {
-            self.keep_numbers(site, symbol, model);
         }
     }
 
@@ -154,30 +151,38 @@ impl<'s> Flow<'s> {
                     self.graph.add_use(to, ComplexConstraint::Store { from: files, offset: None, size: 0 });
                 }
             }
-            Effect::ReturnsFiles | Effect::ReturnsText => {
-                let from = if effect == Effect::ReturnsText { self.text() } else { self.files() };
+            Effect::ReturnsFiles => {
+                let from = self.files();
                 if let Some(to) = result {
                     self.graph.assign(from, to);
                 }
             }
-            Effect::Prints { first, within, to } => {
-                let to = to.and_then(|to| self.source(site, to));
-                self.print(site, first, within, to);
-            }
-            Effect::Scans { from, first, within } => self.scan(site, from, first, within),
-            Effect::Computes { with, into } => self.compute(site, with, into),
-            Effect::IntegerRoundTrip(n) => {
-                if let Some(from) = argument(n) {
-                    let (kept, numbers) = (self.graph.node(), self.numbers());
-                    self.graph.add_use(from, ComplexConstraint::Load { to: kept, offset: None, size: 0 });
-                    self.graph.add_use(kept, ComplexConstraint::Code { to: numbers });
+            Effect::Prints { first, within } => {
+                let (files, exposed) = (self.files(), self.exposed_code());
+                for from in self.variable_arguments(site, first, within) {
+                    self.graph.add_use(from, ComplexConstraint::Displace { to: files, by: None });
+                    self.graph.add_use(from, ComplexConstraint::Code { to: exposed });
                 }
             }
-            Effect::IntegerRoundTripOfLibrary => {
-                let (held, numbers) = (self.held(symbol), self.numbers());
-                self.graph.add_use(held, ComplexConstraint::Code { to: numbers });
+            Effect::Scans { first, within } => {
+                let from = self.files();
+                for to in self.variable_arguments(site, first, within) {
+                    self.graph.add_use(to, ComplexConstraint::Store { from, offset: None, size: 0 });
+                }
             }
             Effect::Frees => {}
+            Effect::Exposes(arguments) => {
+                let passed = self.sites[site as usize].passed.clone();
+                let exposed: Vec<NodeId> = match arguments {
+                    ExposedArguments::General(n) => argument(n).into_iter().collect(),
+                    ExposedArguments::Vectors => {
+                        VECTOR_ARGUMENTS.iter().take(3).filter_map(|r| passed.actual(*r)).collect()
+                    }
+                    ExposedArguments::Stack => passed.stack().map(|(_, node)| node).collect(),
+                };
+                let to = self.exposed_code();
+                exposed.into_iter().for_each(|from| self.graph.add_use(from, ComplexConstraint::Code { to }));
+            }
             Effect::Escapes(n) => {
                 if let Some(from) = argument(n) {
                     self.graph.let_escape(from, EscapeReason::CalleeWithoutSummary);
@@ -195,32 +200,6 @@ impl<'s> Flow<'s> {
                 if let Some(callee) = self.source(site, function) {
                     self.call_back((site, symbol), callee, arguments, result);
                 }
-            }
-        }
-    }
-
-    /// A function that calculates: any number that it is given may flow, displaced by an unknown amount, into every result and into the
-    /// memory of the arguments `into` (a bit each).
-    fn compute(&mut self, site: u32, with: NumericArguments, into: u8) {
-        let outcome = self.graph.node();
-        let passed = self.sites[site as usize].passed.clone();
-        let mut numbers: Vec<NodeId> = match with {
-            NumericArguments::Vectors => NUMBER_REGISTERS.iter().filter_map(|r| passed.actual(*r)).collect(),
-            NumericArguments::Integers => ARGUMENTS.iter().filter_map(|r| passed.actual(*r)).collect(),
-            NumericArguments::Stack => passed.stack().map(|(_, node)| node).collect(),
-        };
-        if let (NumericArguments::Stack, Some((frame, _))) = (with, passed.in_frame) {
-            numbers.push(self.graph.whole(frame));
-        }
-        for from in numbers {
-            self.graph.add_use(from, ComplexConstraint::Displace { to: outcome, by: None });
-        }
-        for (_, result) in passed.results.iter() {
-            self.graph.assign(outcome, passed.first + result.0);
-        }
-        for n in (0..ARGUMENTS.len() as u8).filter(|n| into & 1 << n != 0) {
-            if let Some(to) = self.argument(site, n) {
-                self.graph.add_use(to, ComplexConstraint::Store { from: outcome, offset: None, size: 0 });
             }
         }
     }
@@ -296,7 +275,6 @@ impl<'s> Flow<'s> {
                 self.graph.add(node, element);
             }
             StoredAddress::Held => return self.held(symbol),
-            StoredAddress::Number => return self.numbers(),
             StoredAddress::Unknown => self.graph.add_unknown(node, OverdefinedReason::Memory),
         }
         node
@@ -324,10 +302,6 @@ impl<'s> Flow<'s> {
                 PassedArgument::Library => {
                     let element = self.library(symbol);
                     self.graph.add(node, element);
-                }
-                PassedArgument::Number => {
-                    let numbers = self.numbers();
-                    self.graph.assign(numbers, node);
                 }
                 PassedArgument::Unknown => self.graph.add_unknown(node, OverdefinedReason::Parameter),
                 PassedArgument::Argument(n) | PassedArgument::Within(n) | PassedArgument::Contents(n) => {

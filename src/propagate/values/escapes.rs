@@ -90,10 +90,8 @@ impl Flow<'_> {
             | Effect::Copies { .. }
             | Effect::Relinks { .. }
             | Effect::ReturnsLinked { .. }
-            | Effect::Computes { .. }
             | Effect::Frees
-            | Effect::IntegerRoundTrip(_)
-            | Effect::IntegerRoundTripOfLibrary
+            | Effect::Exposes(_)
             | Effect::Escapes(_) => true,
             Effect::Stores { what, .. } => !matches!(what, StoredAddress::Library | StoredAddress::Held),
             Effect::Calls { arguments, returned, .. } => {
@@ -101,25 +99,15 @@ impl Flow<'_> {
             }
             _ => false,
         };
-        if model.numbers {
-            let numbers = self.numbers();
-            self.graph.let_escape(numbers, EscapeReason::Library);
-        }
         let of_files = |effect: &Effect| {
             use Effect::*;
             matches!(
                 effect,
-                WritesOut(_)
-                    | WritesValue(_)
-                    | ReadsIn(_)
-                    | ReturnsFiles
-                    | ReturnsText
-                    | Prints { .. }
-                    | Scans { .. }
+                WritesOut(_) | WritesValue(_) | ReadsIn(_) | ReturnsFiles | Prints { .. } | Scans { .. }
             )
         };
         if model.effects.iter().any(of_files) {
-            self.share_text();
+            self.share_files();
         }
         if !model.effects.iter().all(|effect| by_arguments(effect) || of_files(effect)) {
             let element = self.library(symbol);

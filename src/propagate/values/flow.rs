@@ -84,10 +84,8 @@ pub(super) struct Flow<'s> {
     pub(super) called: Vec<bool>,
     externals: FxHashMap<SymbolId, u32>,
     pub(super) files: Option<NodeId>,
-    pub(super) text: Option<NodeId>,
-    pub(super) numbers: Option<NodeId>,
     /// The addresses of code that are used otherwise than by copying.
-    exposed_code: Option<NodeId>,
+    pub(super) exposed_code: Option<NodeId>,
     /// Memory that a library owns and hands out.
     pub(super) owned: BTreeMap<(&'s str, MemoryIdx), u32>,
     /// Unseen code has that memory, and files.
@@ -133,8 +131,6 @@ impl<'s> Flow<'s> {
             called: vec![false; atoms],
             externals: FxHashMap::default(),
             files: None,
-            text: None,
-            numbers: None,
             exposed_code: None,
             owned: BTreeMap::new(),
             shared: false,
@@ -176,7 +172,8 @@ impl<'s> Flow<'s> {
                 }
             }
             let events = self.graph.solve();
-            if events.is_empty() && self.pending.is_empty() && !self.call_escaped_data() {
+            let is_done = events.is_empty() && self.pending.is_empty();
+            if is_done && !self.call_escaped_data() && !self.call_numbers() {
                 return;
             }
             self.follow(events);
@@ -524,7 +521,7 @@ impl<'s> Flow<'s> {
     }
 
     /// The node of all addresses of code that escape because something uses them otherwise than by copying.
-    fn exposed_code(&mut self) -> NodeId {
+    pub(super) fn exposed_code(&mut self) -> NodeId {
         if let Some(known) = self.exposed_code {
             return known;
         }

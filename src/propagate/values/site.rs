@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashSet;
 use summaries::ValueIdx;
-use summaries::registers::{self, PASSED, Register};
+use summaries::registers::{self, CONVENTIONAL, Register};
 
 use super::graph::{NodeId, OverdefinedReason};
 use super::sets::Element;
@@ -39,7 +39,7 @@ impl CallInterface<'_> {
 
     /// The values that unseen code can find where the convention passes arguments.
     pub(super) fn by_convention(&self) -> impl Iterator<Item = NodeId> {
-        let passed = self.actuals.iter().filter(|(register, _)| registers::has(PASSED, *register));
+        let passed = self.actuals.iter().filter(|(register, _)| registers::has(CONVENTIONAL, *register));
         passed.map(|a| self.first + a.1.0).chain(self.stack().map(|s| s.1))
     }
 

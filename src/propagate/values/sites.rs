@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use summaries::ValueIdx;
-use summaries::registers::{self, PASSED, RBP};
+use summaries::registers::{self, PASSED, RAX, RBP};
 use summaries::relation::Callee;
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
@@ -101,7 +101,7 @@ impl<'s> Flow<'s> {
         }
         if element.is_unknown() {
             self.sites[site as usize].causes.extend(OverdefinedReason::of(element));
-            return self.call_unknown(site);
+            return self.call_unknown_code(site);
         }
         match self.kind_of_element(element) {
             ObjectKind::Code(atom) => {
@@ -130,7 +130,7 @@ impl<'s> Flow<'s> {
             self.live(atom, witness);
             self.escape_atom(atom);
             self.pass_all(site);
-            return self.call_unknown(site);
+            return self.call_unknown_code(site);
         };
         let entry = offset.is_some_and(|o| self.places.is_entry(atom, o));
         let this = &self.sites[site as usize];
@@ -257,6 +257,18 @@ impl<'s> Flow<'s> {
         }
         let results = passed.results.iter().map(|r| passed.first + r.1.0);
         results.for_each(|node| self.graph.add_unknown(node, OverdefinedReason::Result));
+    }
+
+    /// The site calls the unknown, which may be code of the link: it may leave registers alone, and take an argument in rax (`regcall`).
+    pub(super) fn call_unknown_code(&mut self, site: u32) {
+        self.call_unknown(site);
+        let passed = self.sites[site as usize].passed.clone();
+        for (_, before, result) in both(&passed.actuals, &passed.results) {
+            self.graph.assign(passed.first + before.0, passed.first + result.0);
+        }
+        if let Some(node) = passed.actual(RAX) {
+            self.graph.let_escape(node, self.callee_reason(site));
+        }
     }
 
     /// Why what the site passes escapes.

@@ -4,7 +4,7 @@
 //! understood is an error of the table, found when the tables are read: there is no word that is skipped.
 
 use super::{
-    Argument, Effect, LinkFields, NumericArguments, PassedArgument, ResultUse, Source, StoredAddress,
+    Argument, Effect, ExposedArguments, LinkFields, PassedArgument, ResultUse, Source, StoredAddress,
 };
 use crate::registers::ARGUMENTS;
 
@@ -17,7 +17,6 @@ pub(super) fn effect(words: &str) -> Option<Effect> {
         ("returns", "within contents held") => Effect::ReturnsWithinContentsOfHeld,
         ("returns", "unknown") => Effect::ReturnsUnknown,
         ("returns", "files") => Effect::ReturnsFiles,
-        ("returns", "text") => Effect::ReturnsText,
         ("returns", rest) => match rest.split_once(' ') {
             None => Effect::Returns { argument: argument(rest)?, exact: true },
             Some(("within", n)) => Effect::Returns { argument: argument(n)?, exact: false },
@@ -62,7 +61,6 @@ pub(super) fn effect(words: &str) -> Option<Effect> {
                 "library" => StoredAddress::Library,
                 "fresh" => StoredAddress::Fresh,
                 "held" => StoredAddress::Held,
-                "number" => StoredAddress::Number,
                 words => match words.split_once(' ')? {
                     ("within", n) => StoredAddress::Within(argument(n)?),
                     ("contents", n) => StoredAddress::Contents(argument(n)?),
@@ -75,51 +73,22 @@ pub(super) fn effect(words: &str) -> Option<Effect> {
             };
             Effect::Stores { what, to: source(to)?, offset }
         }
-        ("computes", rest) => {
-            let (how, to) = rest.split_once("into ").unwrap_or((rest, ""));
-            let mut into = 0;
-            for word in to.split(", ").filter(|w| !w.is_empty()) {
-                into |= 1 << argument(word)?;
-            }
-            let with = match how.trim_end() {
-                "" => NumericArguments::Vectors,
-                "long" => NumericArguments::Stack,
-                "integers" => NumericArguments::Integers,
-                _ => return None,
-            };
-            Effect::Computes { with, into }
-        }
-        ("keeps", "numbers of library") => Effect::IntegerRoundTripOfLibrary,
-        ("keeps", words) => Effect::IntegerRoundTrip(argument(words.strip_prefix("numbers of ")?)?),
         ("frees", "") => Effect::Frees,
+        ("exposes", "numbers") => Effect::Exposes(ExposedArguments::Vectors),
+        ("exposes", "long") => Effect::Exposes(ExposedArguments::Stack),
+        ("exposes", n) => Effect::Exposes(ExposedArguments::General(argument(n)?)),
         ("escapes", n) => Effect::Escapes(argument(n)?),
         ("holds", what) => match what.strip_prefix("within ") {
             Some(n) => Effect::HoldsWithin(argument(n)?),
             None => Effect::Holds(source(what)?),
         },
         ("prints", rest) => {
-            let (rest, to) = match rest.split_once(" to ") {
-                Some((rest, to)) => (rest, Some(source(to)?)),
-                None => (rest, None),
-            };
-            let (within, first) = match rest.strip_prefix("within ") {
-                Some(first) => (true, first),
-                None => (false, rest),
-            };
-            Effect::Prints { first: argument(first)?, within, to }
+            let (first, within) = listed(rest)?;
+            Effect::Prints { first, within }
         }
         ("scans", rest) => {
-            let (from, into) = match rest.strip_prefix("into ") {
-                Some(into) => (None, into),
-                None => {
-                    rest.split_once(" into ").map(|(from, into)| Some((Some(argument(from)?), into)))??
-                }
-            };
-            let (within, first) = match into.strip_prefix("within ") {
-                Some(first) => (true, first),
-                None => (false, into),
-            };
-            Effect::Scans { from, first: argument(first)?, within }
+            let (first, within) = listed(rest)?;
+            Effect::Scans { first, within }
         }
         ("writes", words) => match words.strip_prefix("value ") {
             Some(n) => Effect::WritesValue(argument(n)?),
@@ -145,6 +114,14 @@ pub(super) fn effect(words: &str) -> Option<Effect> {
     })
 }
 
+/// The first of the arguments of any number, and whether it is a list of them.
+fn listed(words: &str) -> Option<(Argument, bool)> {
+    match words.strip_prefix("within ") {
+        Some(first) => Some((argument(first)?, true)),
+        None => Some((argument(words)?, false)),
+    }
+}
+
 fn link_fields(words: &str) -> Option<LinkFields> {
     let mut fields = [None; 3];
     for (i, word) in words.split(", ").enumerate() {
@@ -166,7 +143,6 @@ fn passed_word(word: &str) -> Option<PassedArgument> {
         Some(_) => return None,
         None if word == "nothing" => PassedArgument::Nothing,
         None if word == "library" => PassedArgument::Library,
-        None if word == "number" => PassedArgument::Number,
         None if word == "unknown" => PassedArgument::Unknown,
         None => PassedArgument::Argument(argument(word)?),
     })

@@ -1,7 +1,7 @@
 //! The words of the text form: each enum of the summary with its spelling, in one table that both directions read.
 
 use crate::limit::Limit;
-use crate::registers::{Register, X87};
+use crate::registers::Register;
 use crate::summary::{
     AtomKind, Binding, Granularity, ModuleKind, ReferenceKind, SymbolKind, Visibility, atom_flags,
 };
@@ -45,11 +45,10 @@ const GENERAL: [&str; 16] = [
     "r15",
 ];
 
-/// The name of a register in the 64-bit form, `xmmN`, or `x87`.
+/// The name of a register in the 64-bit form, or `xmmN`.
 pub(super) fn register(register: Register) -> String {
     match GENERAL.get(usize::from(register)) {
         Some(name) => (*name).to_owned(),
-        None if register == X87 => "x87".to_owned(),
         None => format!("xmm{}", register.saturating_sub(16)),
     }
 }
@@ -57,9 +56,6 @@ pub(super) fn register(register: Register) -> String {
 pub(super) fn read_register(word: &str) -> Option<Register> {
     if let Some(number) = GENERAL.iter().position(|name| *name == word) {
         return Register::try_from(number).ok();
-    }
-    if word == "x87" {
-        return Some(X87);
     }
     let number = word.strip_prefix("xmm").filter(|n| !n.starts_with('+'))?.parse::<Register>().ok()?;
     (number < 32).then(|| number + 16)

@@ -4,7 +4,6 @@
 mod bitcode;
 mod cfl;
 mod arbitrary_summary;
-mod closed;
 mod compilers;
 mod data;
 mod divisible;

@@ -96,17 +96,6 @@ fn what_is_no_such_function_is_shared() {
     assert_eq!(of(&format!("{MALLOC}; %24 = %0")).1, 0);
 }
 
-/// A function may hand out memory on one path and leave rax alone on another, or have one beside it in its summary that does.
-#[test]
-fn what_was_in_the_register_of_the_result_may_be_there_still() {
-    let start =
-        "%0 = address f; call direct wrapper actual rax %0 result rax %1; call indirect %1; %2 = address g";
-    let functions = |wrapper| [("_start", start), ("wrapper", wrapper), ("f", ""), ("g", "")];
-    let kept = format!("{MALLOC}; preserves rax");
-    assert_eq!(called(&functions(&kept), &[], budget::BUDGET.heap_clones), (vec![1], 1));
-    assert_eq!(called(&functions(MALLOC), &[], budget::BUDGET.heap_clones), (vec![0], 1));
-}
-
 #[test]
 fn functions_that_call_themselves_come_to_an_end() {
     let wrapper =

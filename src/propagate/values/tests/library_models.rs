@@ -1,16 +1,17 @@
-//! What goes through text and files, from summary text.
+//! Addresses that go through files, and calls of the unknown, from summary text.
 
-use summaries::models::{Effect, Model, PassedArgument, ResultUse, Source, StoredAddress};
+use summaries::models::{Effect, ExposedArguments, Model, Source};
 
 use super::{flow_of, module, outcome, strings};
 use crate::ids::{AtomId, Id};
 
-fn models() -> [(&'static str, Model); 5] {
+fn models() -> [(&'static str, Model); 6] {
     let model = |effect| Model { effects: vec![effect], ..Model::default() };
     [
-        ("snprintf", model(Effect::Prints { first: 3, within: false, to: Some(Source::Argument(0)) })),
-        ("printf", model(Effect::Prints { first: 1, within: false, to: None })),
-        ("strtoul", model(Effect::ReturnsText)),
+        ("snprintf", model(Effect::Prints { first: 3, within: false })),
+        ("printf", model(Effect::Prints { first: 1, within: false })),
+        ("strtoul", model(Effect::ReturnsFiles)),
+        ("seek", model(Effect::Exposes(ExposedArguments::General(1)))),
         ("putc", model(Effect::WritesValue(0))),
         ("getc", model(Effect::ReturnsFiles)),
     ]
@@ -21,7 +22,7 @@ fn stubs(body: &str) -> Vec<String> {
     let text = module(
         &[("_start", body), ("f", ""), ("g", ""), ("h", "param rdi %0; call direct printf actual rsi %0")],
         &[("table", "0 g")],
-        &["snprintf", "printf", "strtoul", "putc", "getc", "unseen"],
+        &["snprintf", "printf", "strtoul", "seek", "putc", "getc", "unseen"],
     );
     outcome(&[&text], &models()).1
 }
@@ -55,59 +56,23 @@ fn bytes_go_through_files_one_by_one() {
     assert_eq!(stubs(through), strings(&["t.f"]));
 }
 
-/// An address that was passed as a number comes back from whatever returns, stores or passes numbers of the library; one that was
-/// passed to a function without a model, or a block of memory, does not.
+/// The address of code escapes by being printed, or used as a number, and that of data does not.
 #[test]
-fn numbers_that_are_kept_come_back() {
-    let calls = Effect::Calls {
-        function: Source::Argument(0),
-        arguments: [PassedArgument::Number, PassedArgument::Nothing, PassedArgument::Nothing],
-        returned: ResultUse::Dropped,
-    };
-    let model = |effects: Vec<Effect>| Model { effects, numbers: true, ..Model::default() };
-    let models = [
-        ("seek", model(vec![])),
-        ("tell", model(vec![])),
-        (
-            "stat",
-            model(vec![Effect::Stores {
-                what: StoredAddress::Number,
-                to: Source::Argument(0),
-                offset: None,
-            }]),
-        ),
-        ("times", model(vec![Effect::IntegerRoundTrip(0)])),
-        ("handle", model(vec![calls])),
-        ("look", Model::default()),
-        ("allocate", model(vec![Effect::ReturnsFresh])),
-    ];
-    let text = |body: &str| {
-        module(
-            &[("_start", body), ("f", ""), ("g", ""), ("h", "param rdi %0; call indirect %0")],
-            &[("table", "0 g"), ("room", "0 f")],
-            &["seek", "tell", "stat", "times", "handle", "look", "allocate"],
-        )
-    };
-    let stubs = |body: &str| {
-        let mentioned = "%7 = address h; %8 = address room; %9 = address table; %0 = address f";
-        outcome(&[&text(&format!("{mentioned}; {body}"))], &models).1
-    };
-    let tell = "call direct tell result rax %1; call indirect %1";
-    assert_eq!(stubs(&format!("call direct seek actual rsi %0; {tell}")), strings(&["t.g", "t.h"]));
-    assert_eq!(stubs(&format!("call direct seek actual xmm0 %0; {tell}")), strings(&["t.g", "t.h"]));
-    assert_eq!(stubs(&format!("call direct look actual rsi %0; {tell}")), strings(&["t.f", "t.g", "t.h"]));
-    assert_eq!(stubs(&format!("call direct times actual rdi %8; {tell}")), strings(&["t.g", "t.h"]));
-    // How large a block is may be asked for; where it lies is no number that was passed.
-    let block = "call direct allocate actual rsi %0";
-    assert_eq!(stubs(&format!("{block}; {tell}")), strings(&["t.g", "t.h"]));
-    assert_eq!(stubs(&format!("{block} result rax %1; call indirect %1")), strings(&["t.f", "t.g", "t.h"]));
-    assert_eq!(stubs(&format!("{block} result rdx %1; call indirect %1")), strings(&["t.g", "t.h"]));
-    let stat = "call direct stat actual rdi %9; %3 = load %9 size 8; call indirect %3";
-    assert_eq!(stubs(stat), strings(&["t.f", "t.h"]));
-    assert_eq!(stubs(&format!("call direct seek actual rsi %0; {stat}")), strings(&["t.h"]));
-    let handle = "call direct handle actual rdi %7";
-    assert_eq!(stubs(handle), strings(&["t.f", "t.g"]));
-    assert_eq!(stubs(&format!("call direct seek actual rsi %0; {handle}")), strings(&["t.g"]));
+fn what_is_used_otherwise_escapes() {
+    for call in ["printf actual rsi %0", "snprintf actual rcx %0", "seek actual rsi %0"] {
+        assert_eq!(
+            stubs(&format!("%0 = address f; call direct {call}; %1 = address table")),
+            strings(&["t.g"])
+        );
+        assert_eq!(
+            stubs(&format!("%0 = address table; %1 = address f; call direct {call}")),
+            strings(&["t.f", "t.g"])
+        );
+    }
+    assert_eq!(
+        stubs("%0 = address f; call direct seek actual rdi %0; %1 = address table"),
+        strings(&["t.f", "t.g"])
+    );
 }
 
 /// What escaped is the unknown to a value that may be anything, and is not followed there by itself.

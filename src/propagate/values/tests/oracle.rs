@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{defined, is_code};
+use summaries::registers::CONVENTIONAL;
 use summaries::relation::{Callee, Constraint, FunctionSummary, Place};
 use summaries::{AtomIdx, ModuleSummary, ReferenceKind, Target};
 
@@ -33,6 +34,14 @@ enum OracleNode {
     Escaped,
 }
 
+/// The owner of unknown code: a library outside of the link, the link, or either where an unknown address leads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UnknownCode {
+    Library,
+    Pointer,
+    OfLink,
+}
+
 #[derive(Default)]
 pub(super) struct Oracle {
     pub(super) live: BTreeSet<u32>,
@@ -50,7 +59,43 @@ impl Oracle {
             oracle.changed = false;
             oracle.round(summary, root);
             if !oracle.changed {
+                oracle.call_numbers(summary);
+            }
+            if !oracle.changed {
                 return oracle;
+            }
+        }
+    }
+
+    /// Once code was exposed, a site that calls no code may call anything.
+    fn call_numbers(&mut self, summary: &ModuleSummary) {
+        let is_code = |a: &Address| match a {
+            Some((OracleObject::Atom(atom), _)) => is_code(summary, *atom),
+            a => a.is_none_or(|a| a.0 == OracleObject::External),
+        };
+        let live = |f: &(usize, &FunctionSummary)| self.live.contains(&f.1.atom.0);
+        let live: Vec<_> = summary.functions.iter().enumerate().filter(live).collect();
+        let exposed = live.iter().flat_map(|(f, function)| {
+            let of = function.constraints.iter().filter_map(move |c| match c {
+                Constraint::EscapeCode { from } => Some(OracleNode::Value(*f, from.0)),
+                _ => None,
+            });
+            of.flat_map(|node| self.set(node))
+        });
+        let exposed =
+            exposed.filter(|a: &Address| matches!(a, Some((OracleObject::Atom(_), _))) && is_code(a)).count();
+        if exposed == 0 {
+            return;
+        }
+        for (f, function) in live {
+            for (i, site) in function.call_sites.iter().enumerate() {
+                if let Callee::Indirect(value) = site.callee
+                    && !self.set(OracleNode::Value(f, value.0)).iter().any(is_code)
+                    && !self.sites.get(&(f, i)).is_some_and(|s| s.1)
+                {
+                    self.changed = true;
+                    self.call(summary, f, i, None);
+                }
             }
         }
     }
@@ -217,7 +262,7 @@ impl Oracle {
                     // Code in a section of data.
                     self.live(atom);
                     self.add(OracleNode::Escaped, Some((OracleObject::Atom(atom), None)));
-                    self.call_unknown(summary, f, i);
+                    self.call_unknown(summary, f, i, UnknownCode::Pointer);
                 }
                 self.call(summary, f, i, address);
             }
@@ -379,7 +424,9 @@ impl Oracle {
             entry.1 |= runs || callee.is_none();
             self.sites.insert((f, number), entry);
             if unknown {
-                self.call_unknown(summary, f, number);
+                let of_library = callee.is_some_and(|c| c.0 == OracleObject::External);
+                let code = if of_library { UnknownCode::Library } else { UnknownCode::Pointer };
+                self.call_unknown(summary, f, number, code);
             }
             return;
         };
@@ -395,7 +442,7 @@ impl Oracle {
         self.live(atom);
         let Some(g) = target else {
             self.add(OracleNode::Escaped, Some((OracleObject::Atom(atom), None)));
-            return self.call_unknown(summary, f, number);
+            return self.call_unknown(summary, f, number, UnknownCode::OfLink);
         };
         let function = &summary.functions[g];
         if offset != Some(0) && !stays {
@@ -451,10 +498,17 @@ impl Oracle {
         }
     }
 
-    fn call_unknown(&mut self, summary: &ModuleSummary, f: usize, number: usize) {
+    fn call_unknown(&mut self, summary: &ModuleSummary, f: usize, number: usize, code: UnknownCode) {
         let site = &summary.functions[f].call_sites[number];
-        for value in site.actuals.iter().map(|a| a.1).chain(site.stack.iter().map(|s| s.1)) {
+        let takes = |register: u8| code != UnknownCode::Library || CONVENTIONAL & 1 << register != 0;
+        let actuals = site.actuals.iter().filter(|a| takes(a.0)).map(|a| a.1);
+        for value in actuals.chain(site.stack.iter().map(|s| s.1)) {
             self.flow(OracleNode::Value(f, value.0), OracleNode::Escaped);
+        }
+        for (register, result) in site.results.iter().filter(|_| code != UnknownCode::Library) {
+            for (_, before) in site.actuals.iter().filter(|a| a.0 == *register) {
+                self.flow(OracleNode::Value(f, before.0), OracleNode::Value(f, result.0));
+            }
         }
         if site.stack_in_frame.is_some() {
             for node in self.nodes_of(OracleObject::Frame(f as u32)) {

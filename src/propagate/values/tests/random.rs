@@ -104,7 +104,7 @@ impl Choices<'_> {
                     lines.push("stackparam 8 %2".to_owned());
                 }
                 if self.below(3) == 0 {
-                    lines.push("preserves rax".to_owned());
+                    lines.push("preserves rdx".to_owned());
                 }
                 let count = 1 + self.below(8);
                 lines.extend((0..count).map(|_| self.line(frame)));

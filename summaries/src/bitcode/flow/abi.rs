@@ -9,11 +9,11 @@ use super::super::ir::layout::Sizes;
 use super::super::ir::types::{FloatKind, Type};
 use super::super::ir::{IrModule, TypeId};
 use crate::registers::{
-    self, ARGUMENTS, PASSED, RAX, RCX, RDX, Register, VECTOR_ARGUMENTS, X87, XMM0, XMM1, XMM2, XMM3,
+    self, ARGUMENTS, PASSED, RAX, RCX, RDX, Register, VECTOR_ARGUMENTS, XMM0, XMM1, XMM2, XMM3,
 };
 
 /// All that a result may come in.
-const RESULTS: [Register; 8] = [RAX, RCX, RDX, XMM0, XMM1, XMM2, XMM3, X87];
+const RESULTS: [Register; 7] = [RAX, RCX, RDX, XMM0, XMM1, XMM2, XMM3];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
@@ -32,7 +32,7 @@ pub(super) enum ArgumentPlaces {
 
 /// The registers in which anything is passed, ascending.
 pub(super) fn passed() -> impl Iterator<Item = Register> {
-    (0..X87).filter(|r| registers::has(PASSED, *r))
+    (0..64).filter(|r| registers::has(PASSED, *r))
 }
 
 /// How the parameters of a function or call are passed, beside their types.

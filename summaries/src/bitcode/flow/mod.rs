@@ -366,7 +366,7 @@ impl ModuleFlowBuilder<'_> {
             Err(NotFollowed(what)) => {
                 let detail = format!("function {}: {what}", String::from_utf8_lossy(name));
                 let section = Some(section);
-                let limit = Limit::UnmodelledFlow;
+                let limit = Limit::NotPsabi;
                 self.out.limits.push(LimitRecord { limit, section, offset: None, bytes: 0, detail });
                 self.out.runs_unseen.push(atom);
                 (None, Vec::new(), Vec::new())

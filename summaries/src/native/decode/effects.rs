@@ -6,24 +6,19 @@
 //! function of its operands. What acts on more than its operands (`syscall`, saved processor states) is
 //! [`InstructionEffect::System`] or [`InstructionEffect::Unmodelled`].
 
-use super::kinds::{is_strange, only_moves};
+use super::kinds::{is_strange, leaves_registers, only_moves};
 use iced_x86::{
-    Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction as Decoded, InstructionInfoFactory,
-    Mnemonic, OpAccess, OpKind, Register, RflagsBits, UsedMemory,
+    Code, Decoder, DecoderOptions, FlowControl, Instruction as Decoded, InstructionInfoFactory, Mnemonic,
+    OpAccess, OpKind, Register, UsedMemory,
 };
 
-use crate::registers::{X87, XMM0};
+use crate::registers::XMM0;
 
-/// Something that holds values: 0 to 15 are the general registers by number, 16 to 47 the vector registers, then
-/// [`X87`] and [`UNPASSED`], each of which stands for all registers of its kind, and [`FLAGS`].
+/// Something that holds values: 0 to 15 are the general registers by number, 16 to 47 the vector registers.
 pub(crate) type RegisterId = u8;
 
 /// The number of slots, which registers have in all.
-pub(crate) const SLOTS: usize = 51;
-/// MMX and mask registers, in which no calling convention passes or preserves anything (psABI 3.2.1).
-pub(crate) const UNPASSED: RegisterId = 49;
-/// The flags, which hold a bit of what was shifted or tested: compilers make a `bool` of a bit by `bt` and `setc`, or `test` and `setne`.
-pub(crate) const FLAGS: RegisterId = 50;
+pub(crate) const SLOTS: usize = 48;
 
 /// What an address is relative to besides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +75,8 @@ pub(crate) struct Transfer {
     pub(crate) immediate: bool,
     /// Bytes are moved as they are, in pieces of 8 or more or not at all: an address stays what it was.
     pub(crate) moves: bool,
+    /// It works in registers that are not followed ([`leaves_registers`]): the values that it reads escape, and it writes unknown values.
+    pub(crate) leaves: bool,
 }
 
 /// What an instruction does with registers and memory.
@@ -188,23 +185,8 @@ impl Effects {
                 transfer.writes.push((slot, is_whole(used.register(), used.access())));
             }
         }
-        // The decoder names no register of that stack where the instruction doesn't.
-        if is_x87(decoded) {
-            if !transfer.reads.contains(&X87) {
-                transfer.reads.push(X87);
-            }
-            transfer.writes.retain(|w| w.0 != X87);
-            transfer.writes.push((X87, false));
-        }
         transfer.moves = only_moves(decoded);
-        // What is chosen by a condition tells which bit the condition was.
-        let conditions = RflagsBits::CF | RflagsBits::ZF | RflagsBits::SF | RflagsBits::OF | RflagsBits::PF;
-        if decoded.rflags_read() & conditions != 0 {
-            transfer.reads.push(FLAGS);
-        }
-        if puts_bit_in_flags(decoded) {
-            transfer.writes.push((FLAGS, false));
-        }
+        transfer.leaves = leaves_registers(decoded);
         // Of several writes to parts of one slot none is of the whole.
         let written: Vec<RegisterId> = transfer.writes.iter().map(|w| w.0).collect();
         for write in &mut transfer.writes {
@@ -233,52 +215,6 @@ impl Effects {
     }
 }
 
-/// Whether a flag becomes a bit of an operand: of a bit test, of `and` or `test` with a mask, of a shift or a rotation, of the sum of a register
-/// with itself (a shift to the left), of `sahf`. Other sums and comparisons say which operand is larger, and nobody forms an address by that.
-fn puts_bit_in_flags(decoded: &Decoded) -> bool {
-    use Mnemonic::*;
-    let bits = matches!(
-        decoded.mnemonic(),
-        Bt | Bts
-            | Btr
-            | Btc
-            | Shl
-            | Sal
-            | Shr
-            | Sar
-            | Shld
-            | Shrd
-            | Rol
-            | Ror
-            | Rcl
-            | Rcr
-            | Sahf
-            | Andn
-            | Bextr
-            | Blsi
-            | Blsmsk
-            | Blsr
-            | Bzhi
-            | Ptest
-            | Vptest
-            | Vtestpd
-            | Vtestps
-            | Kortestb
-            | Kortestw
-            | Kortestd
-            | Kortestq
-            | Ktestb
-            | Ktestw
-            | Ktestd
-            | Ktestq
-    );
-    match decoded.mnemonic() {
-        And | Test => !is_twice_the_same(decoded),
-        Add | Adc | Adcx | Adox => is_twice_the_same(decoded),
-        _ => bits,
-    }
-}
-
 /// Whether the instruction reads a register, as an operand or for an address.
 pub(crate) fn reads(bytes: &[u8], register: RegisterId) -> bool {
     let decoded = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
@@ -302,24 +238,13 @@ pub(super) fn is_only_in_address(decoded: &Decoded, register: Register) -> bool 
     let implied = match decoded.mnemonic() {
         Cmpxchg | Mulx | Pcmpestri | Pcmpestrm | Vpcmpestri | Vpcmpestrm => true,
         Inc | Dec | Neg | Not => false,
-        _ => decoded.op_count() < 2 && !is_x87(decoded),
+        _ => decoded.op_count() < 2 && !leaves_registers(decoded),
     };
     let full = register.full_register();
     let in_address = [decoded.memory_base(), decoded.memory_index()].contains(&full);
     let is_operand =
         |n| decoded.op_kind(n) == OpKind::Register && decoded.op_register(n).full_register() == full;
     in_address && !implied && !(0..decoded.op_count()).any(is_operand)
-}
-
-/// Whether the instruction works on the stack of the x87 unit, or on its state.
-fn is_x87(decoded: &Decoded) -> bool {
-    let is = |f: &CpuidFeature| {
-        matches!(
-            f,
-            CpuidFeature::FPU | CpuidFeature::FPU287 | CpuidFeature::FPU387 | CpuidFeature::FPU387SL_ONLY
-        )
-    };
-    decoded.cpuid_features().iter().any(is)
 }
 
 pub(super) fn accesses(access: OpAccess) -> (bool, bool) {
@@ -338,17 +263,13 @@ fn is_whole(register: Register, access: OpAccess) -> bool {
     always && register.is_gpr() && register.size() >= 4
 }
 
-/// The slot of a register; `None` for flags, segments and the instruction pointer.
+/// The slot of a register; `None` for all but general and vector registers.
 fn slot(register: Register) -> Option<RegisterId> {
     let register = register.full_register();
     if register.is_gpr64() {
         Some(register.number() as RegisterId)
     } else if register.is_vector_register() {
         Some(XMM0 + register.number() as RegisterId)
-    } else if register.is_st() {
-        Some(X87)
-    } else if register.is_mm() || register.is_k() {
-        Some(UNPASSED)
     } else {
         None
     }

@@ -8,7 +8,7 @@ use iced_x86::{
 };
 
 use super::effects::{immediate_bytes, is_twice_the_same};
-use super::kinds::only_moves;
+use super::kinds::{leaves_registers, only_moves};
 use crate::exposure::Exposure;
 
 /// The exposure of what the instruction in `bytes` reads; of `lea` it is that of the index alone.
@@ -25,6 +25,9 @@ pub(crate) fn exposure(bytes: &[u8]) -> Exposure {
         None => else_,
     };
     let else_everything = Exposure::Everything.of_width(width(&decoded));
+    if leaves_registers(&decoded) && width(&decoded) >= 64 {
+        return Exposure::Everything;
+    }
     match decoded.mnemonic() {
         Mov if decoded.op0_kind() == OpKind::Memory => Exposure::Nothing,
         Lea => {

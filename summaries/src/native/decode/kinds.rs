@@ -1,6 +1,7 @@
-//! Lists of instructions: those that only move bytes, and those that do more than the decoder's tables say.
+//! Lists of instructions: those that only move bytes, those that leave the registers that are followed, and those that do more than the
+//! decoder's tables say.
 
-use iced_x86::{ConditionCode, FlowControl, Instruction as Decoded, Mnemonic, OpKind};
+use iced_x86::{ConditionCode, CpuidFeature, FlowControl, Instruction as Decoded, Mnemonic, OpKind};
 
 /// Instructions that put together or choose between pieces of 8 bytes or more.
 pub(super) fn only_moves(decoded: &Decoded) -> bool {
@@ -36,23 +37,20 @@ pub(super) fn only_moves(decoded: &Decoded) -> bool {
             | Movddup
             | Vmovddup
             | Vpermq
-            | Fld
-            | Fst
-            | Fstp
-            | Fild
-            | Fist
-            | Fistp
-            | Fisttp
-            | Fxch
-            | Fcmovb
-            | Fcmove
-            | Fcmovbe
-            | Fcmovu
-            | Fcmovnb
-            | Fcmovne
-            | Fcmovnbe
-            | Fcmovnu
     ) || is_cmov(decoded)
+}
+
+/// Whether the instruction works on the stack of the x87 unit, in MMX registers, or moves to or from mask registers. No calling convention
+/// passes anything in the last two, and no compiler keeps addresses in any of them.
+pub(super) fn leaves_registers(decoded: &Decoded) -> bool {
+    use CpuidFeature::{FPU, FPU287, FPU387, FPU387SL_ONLY};
+    use Mnemonic::{Kmovb, Kmovd, Kmovq, Kmovw};
+    let is_x87 = |f: &CpuidFeature| matches!(f, &FPU | &FPU287 | &FPU387 | &FPU387SL_ONLY);
+    let is_mmx = (0..decoded.op_count())
+        .any(|n| decoded.op_kind(n) == OpKind::Register && decoded.op_register(n).is_mm());
+    is_mmx
+        || matches!(decoded.mnemonic(), Kmovb | Kmovw | Kmovd | Kmovq)
+        || decoded.cpuid_features().iter().any(is_x87)
 }
 
 /// A conditional move of 64 bits.

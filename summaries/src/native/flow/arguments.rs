@@ -50,6 +50,12 @@ impl FlowModule<'_, '_> {
         }
     }
 
+    /// Whether `-pg` calls this in the middle of a prologue: every register survives the call. The name isn't reserved, so that it may be
+    /// any function of the program.
+    pub(super) fn is_hook(&self, callee: Callee) -> bool {
+        matches!(callee, Callee::Direct { target, .. } if self.name(target) == b"mcount")
+    }
+
     /// Whether compilers call this while arguments of another call may be on the stack already, or to put them there.
     pub(super) fn may_be_inside_arguments(&self, callee: Callee) -> bool {
         match callee {
@@ -73,7 +79,7 @@ fn is_routine(name: &[u8]) -> bool {
 impl BlockWalker<'_, '_, '_, '_> {
     /// Something is written to where a value leads.
     pub(super) fn writes_through(&mut self, state: &mut RegisterState, value: SlotValue) -> FlowResult<()> {
-        if !matches!(value, SlotValue::None | SlotValue::Undefined | SlotValue::Saved) {
+        if !matches!(value, SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_)) {
             let to = self.builder.node(value)?;
             if !self.builder.is_foreign(to) {
                 state.pending.through.insert(to);

@@ -8,14 +8,12 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::saved::{SavedRegisters, cells};
-use super::state::{Pending, SlotValue};
-use super::taint::FrameTaints;
+use super::state::{Pending, SlotValue, cells};
 use super::unit::FlowResult;
 use crate::exposure::Exposure;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::native::decode::effects::{RegisterId, SLOTS};
-use crate::registers::Register;
+use crate::registers::{self, PRESERVABLE, RAX, Register};
 use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place};
 use crate::summary::Target;
 
@@ -43,8 +41,6 @@ pub(super) enum ValueKey {
     Cell(i64),
     /// What a cell of a frame that is an object holds for a callee.
     CellForCallee(i64),
-    /// Where a return leads, by its instruction, if something may have been stored at the place of the return address.
-    ReturnedTo(usize),
 }
 
 /// A call site before the frame is decided.
@@ -102,20 +98,30 @@ pub(super) struct ConstraintBuilder {
     pub(super) copy_to_frame: bool,
     /// Values that were loaded from memory outside of the frame, as far as that is seen.
     pub(super) loaded: FxHashSet<ValueIdx>,
-    /// Values that were popped from where the return address is.
-    pub(super) return_addresses: FxHashSet<ValueIdx>,
-    /// Places in the frame at which something is stored that may be an address.
-    pub(super) put_in: FxHashSet<i64>,
-    /// Places, each so many bytes from a value, at which something is stored that may be an address.
-    pub(super) put_at: FxHashSet<(ValueIdx, i64)>,
-    /// The same is stored at a place in the frame that isn't known any closer.
-    pub(super) puts_somewhere: bool,
-    /// The address of the return address is a value: somebody else may store there.
-    pub(super) shows_return_address: bool,
+    /// The return address may be overwritten, by this function or by another one that has its place.
+    pub(super) moves_return: bool,
+    /// Places in the frame that are not known exactly, each so many bytes from a value, at which something is stored that may be an address.
+    pub(super) put_at: FxHashSet<(ValueIdx, Option<i64>)>,
     /// The stack pointer where the function leaves, if it isn't known exactly.
     pub(super) stacks: BTreeSet<ValueIdx>,
-    pub(super) preserved: SavedRegisters,
-    pub(super) taints: FrameTaints,
+    /// The registers that are written at some return, a bit each; `None` if the function never returns.
+    pub(super) clobbered: Option<u64>,
+    /// At some return rax has not been written since entry.
+    pub(super) keeps_rax: bool,
+    /// The places of the frame where rax is saved as it was at entry, and those from which it is loaded; `None` is any place.
+    pub(super) rax_saved: BTreeSet<Option<i64>>,
+    pub(super) rax_loaded: BTreeSet<Option<i64>>,
+    /// Cells of frames, by the function that each is of, in which registers were saved: a bit for each of those.
+    saved: FxHashMap<(usize, i64), u64>,
+    /// The registers that each function saves at places that are not known exactly, and those that it writes.
+    saved_somewhere: FxHashMap<usize, u64>,
+    written: FxHashMap<usize, u64>,
+    /// Cells in which something else was put.
+    shared: FxHashSet<(usize, i64)>,
+    /// The cells with saved registers that the function loads again.
+    taken: FxHashSet<(usize, i64)>,
+    /// Such a cell is shared since: the states have to be found again.
+    pub(super) grew: bool,
     /// Where jumps lead that leave the frame behind as it is.
     pub(super) entered_in_frame: Vec<(Target, i64)>,
 }
@@ -185,7 +191,7 @@ impl ConstraintBuilder {
                 to
             }
             SlotValue::Frame(offset) => {
-                self.shows_return_address |= offset == 0;
+                self.moves_return |= offset == 0;
                 let to = self.value(ValueKey::Frame(offset));
                 self.add(Constraint::Frame { to, offset: Some(offset) });
                 to
@@ -197,18 +203,19 @@ impl ConstraintBuilder {
                 }
                 to
             }
-            SlotValue::Saved => self.caller_register_used().map(|()| self.unknown())?,
-            SlotValue::None | SlotValue::Undefined => return Err("no address".to_owned()),
+            SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_) => {
+                return Err("no address".to_owned());
+            }
         })
     }
 
     /// `to` holds the value too, displaced.
     pub(super) fn flow(&mut self, value: SlotValue, to: ValueIdx, offset: Option<i64>) -> FlowResult<()> {
         match (value, offset) {
-            (SlotValue::None | SlotValue::Undefined | SlotValue::Saved, _) => {}
+            (SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_), _) => {}
             (SlotValue::Frame(o), _) => {
                 let offset = offset.map(|d| o.wrapping_add(d));
-                self.shows_return_address |= offset == Some(0);
+                self.moves_return |= offset == Some(0);
                 self.add(Constraint::Frame { to, offset });
             }
             (SlotValue::Place(number, o), Some(d)) => {
@@ -241,8 +248,6 @@ impl ConstraintBuilder {
     ) -> FlowResult<()> {
         match value {
             SlotValue::None | SlotValue::Undefined => Ok(()),
-            // Pushed where the stack pointer is only known to be in the frame.
-            SlotValue::Saved if self.keys.get(&ValueKey::FrameSomewhere) == Some(&to) => Ok(()),
             value => {
                 let from = self.node(value)?;
                 self.add(Constraint::Store { from, to: Place { value: to, offset }, size });
@@ -270,7 +275,9 @@ impl ConstraintBuilder {
     /// An instruction uses the value so. Frames hold no code, nor do the registers of the caller.
     pub(super) fn expose(&mut self, value: SlotValue, exposure: Exposure) -> FlowResult<()> {
         match (exposure, value) {
-            (Exposure::Nothing, _) | (_, SlotValue::None | SlotValue::Undefined | SlotValue::Saved) => Ok(()),
+            (Exposure::Nothing, _) | (_, SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_)) => {
+                Ok(())
+            }
             (Exposure::Code, SlotValue::Frame(_)) => Ok(()),
             (Exposure::Everything, value) => self.escape(value),
             (Exposure::Code, value) => {
@@ -287,13 +294,71 @@ impl ConstraintBuilder {
 
     pub(super) fn store_cell(&mut self, offset: i64, size: u32, value: SlotValue) -> FlowResult<()> {
         match value {
-            // The caller's register comes back from there, and that is all.
-            SlotValue::None | SlotValue::Undefined | SlotValue::Saved => Ok(()),
+            SlotValue::None | SlotValue::Undefined => Ok(()),
             value => {
                 let from = self.node(value)?;
                 self.push(RawConstraint::StoreCell { from, offset, size });
                 Ok(())
             }
+        }
+    }
+
+    /// A register is saved in a cell of the frame of a function.
+    pub(super) fn save(&mut self, place: (usize, i64), register: RegisterId) {
+        *self.saved.entry(place).or_default() |= 1 << register;
+    }
+
+    /// A function saves the register somewhere in its frame.
+    pub(super) fn save_somewhere(&mut self, function: usize, register: RegisterId) {
+        *self.saved_somewhere.entry(function).or_default() |= 1 << register;
+    }
+
+    /// A function writes these registers, a bit each.
+    pub(super) fn write(&mut self, function: usize, registers: u64) {
+        *self.written.entry(function).or_default() |= registers;
+    }
+
+    /// Two sets of registers: a function may have put the first ones back, and it saves the second ones for a callee.
+    pub(super) fn kept(&self, function: usize) -> (u64, u64) {
+        let mut unsure = self.saved_somewhere.get(&function).copied().unwrap_or_default();
+        let written = self.written.get(&function).copied().unwrap_or_default();
+        let mut given = 0;
+        for (place, registers) in self.saved.iter().filter(|(place, _)| place.0 == function) {
+            if self.shared.contains(place) {
+                unsure |= registers;
+            }
+            if !self.taken.contains(place) {
+                given |= registers & !written;
+            }
+        }
+        (unsure, given)
+    }
+
+    /// The function puts a value into a cell that is no saved register.
+    pub(super) fn share_cell(&mut self, place: (usize, i64)) {
+        self.grew |= self.shared.insert(place) && self.taken.contains(&place);
+    }
+
+    /// The registers that are saved in a cell, a bit each, and whether something else was put there.
+    pub(super) fn saved_at(&mut self, place: (usize, i64)) -> (u64, bool) {
+        let saved = self.saved.get(&place).copied().unwrap_or_default();
+        if saved != 0 {
+            self.taken.insert(place);
+        }
+        (saved, self.shared.contains(&place))
+    }
+
+    /// Whether something may be stored so many bytes from a value that is somewhere in the frame.
+    pub(super) fn puts_at(&self, value: ValueIdx, offset: i64) -> bool {
+        self.put_at.iter().any(|(to, at)| at.is_none() || *to == value && *at == Some(offset))
+    }
+
+    /// Whether a value is made from the address of the frame.
+    pub(super) fn is_in_frame(&self, value: ValueIdx) -> bool {
+        match self.key(value) {
+            Some(ValueKey::Frame(_) | ValueKey::FrameSomewhere) => true,
+            Some(ValueKey::Displaced(of, _)) => self.is_in_frame(of),
+            _ => false,
         }
     }
 
@@ -346,7 +411,6 @@ impl ConstraintBuilder {
             // The return address, which no store of this function puts there. To return to it is no call.
             if let RawConstraint::LoadCell { offset, size, to } = raw
                 && cells(offset, size).any(|cell| cell == 0)
-                && !matches!(self.values.get(to.index()), Some(ValueKey::ReturnedTo(_)))
             {
                 constraints.push(Constraint::Unknown { to });
             }
@@ -435,13 +499,24 @@ impl ConstraintBuilder {
             stack_parameters: own,
             frame,
             results,
-            preserved: self.preserved.mask(),
+            preserved: self.preserved(),
             indirect_entry_values: indirect_entry_values.to_vec(),
             address_taken_only: Vec::new(),
             constraints,
             call_sites,
             covered_references: Vec::new(),
         }
+    }
+
+    /// The registers that may hold at a return what they held at entry. Of rax that is so of paths without calls: behind a call it has what
+    /// the callee returned or left there, as values say. A push that only aligns the stack may look like a saved rax.
+    fn preserved(&self) -> u64 {
+        let is_same =
+            |saved: Option<i64>, loaded: Option<i64>| saved == loaded || saved.is_none() || loaded.is_none();
+        let is_put_back = |saved: &Option<i64>| self.rax_loaded.iter().any(|loaded| is_same(*saved, *loaded));
+        let keeps_rax = self.keeps_rax || self.rax_saved.iter().any(is_put_back);
+        let others = self.clobbered.map_or(0, |clobbered| PRESERVABLE & !clobbered & !registers::set(&[RAX]));
+        others | u64::from(keeps_rax) << RAX
     }
 
     fn has_cells(&self) -> bool {

@@ -1,21 +1,17 @@
 //! Calls, jumps and returns: where control goes, and what goes with it.
 //!
 //! Addresses are passed and returned in registers and in memory as the psABI says (3.2.3), in vector registers where a program
-//! keeps their bytes in numbers or vectors. Every register is said at a call, since compilers know what local functions do with registers,
-//! and attributes change what is passed; who is called says which of them count. They survive calls as well: attributes
-//! (`preserve_most`, `preserve_all`, `no_caller_saved_registers`) tell a caller what a callee leaves alone, and the summary of the callee says
-//! whether rax, rdx, xmm0 and xmm1 come back as they were. Of the stack, a callee gets what was written since the last call
-//! and what the function itself never reads.
+//! keeps their bytes in numbers or vectors. Every register is said at a call, for callees that are not understood; who is called says which of
+//! them count. Behind a call all registers hold what they held before, or what is returned there: there are attributes by which a callee preserves
+//! what the psABI lets it clobber. Of the stack, a callee gets what was written since the last call and what the function itself never reads.
 
-use super::builder::{ConstraintBuilder, PendingCall, ValueKey};
-use super::memory::Memory;
+use super::builder::{PendingCall, ValueKey};
 use super::state::{RegisterState, SlotValue};
-use super::unit::{Destination, FlowResult, Op};
+use super::unit::{CALLERS_REGISTER, Destination, FlowResult, Op};
 use super::walker::{BlockExit, BlockWalker, RESULTS};
-use crate::ids::ValueIdx;
 use crate::native::decode::Flow;
 use crate::native::decode::effects::{RegisterId, SLOTS};
-use crate::registers::{self, CONVENTIONAL, RAX, RBP, RCX, RDI, RDX, RSP};
+use crate::registers::{self, CONVENTIONAL, RAX, RBP, RCX, RDI, RDX, RSP, SAVED};
 use crate::relation::Callee;
 use crate::summary::Target;
 
@@ -23,6 +19,7 @@ use crate::summary::Target;
 const ANY_ARGUMENTS: u64 = registers::ALL & !registers::set(&[RSP, RBP]);
 /// What may be passed by compilers that know the callee.
 const LOCAL_ARGUMENTS: u64 = registers::ALL & !registers::set(&[RSP]);
+
 /// The registers of a result of three elements, as clang returns vectors.
 const OF_THREE: u64 = registers::set(&[RAX, RCX, RDX]);
 
@@ -54,15 +51,12 @@ impl BlockWalker<'_, '_, '_, '_> {
                     return Err(format!("a jump out of the frame at {:#x}", op.offset));
                 }
                 if self.module.name(target) == RETURN_THUNK {
-                    return match (falls, self.ret(at, op, &mut state.clone())?) {
-                        (false, leaves) => Ok(leaves),
-                        (true, BlockExit::Ends) => Ok(BlockExit::Falls),
-                        (true, _) => Err(format!("a return to elsewhere, or not, at {:#x}", op.offset)),
-                    };
+                    self.ret(op, state)?;
+                    return Ok(if falls { BlockExit::Falls } else { BlockExit::Ends });
                 }
                 if let Some(register) = thunk_register(self.module.name(target)) {
-                    self.uses(op, state, register, [SlotValue::None; 3])?;
-                    self.tail(at, op, state, state.get(register))?;
+                    let value = self.used(op, state.get(register))?;
+                    self.tail(at, op, state, value)?;
                 } else {
                     self.site(at, op, &mut state.clone(), Callee::Direct { target, offset }, false)?;
                 }
@@ -83,11 +77,6 @@ impl BlockWalker<'_, '_, '_, '_> {
             return Ok(BlockExit::Labels);
         }
         match state.get(RSP) {
-            // Back to the caller (`-mlvi-cfi`).
-            SlotValue::Frame(8) if self.is_return_address(value) => {
-                self.results(op, state)?;
-                return Ok(BlockExit::Ends);
-            }
             SlotValue::Frame(o) if o > 0 => {
                 return Err(format!("a jump without a return address at {:#x}", op.offset));
             }
@@ -107,11 +96,6 @@ impl BlockWalker<'_, '_, '_, '_> {
         Ok(BlockExit::Labels)
     }
 
-    fn is_return_address(&self, value: SlotValue) -> bool {
-        let is_one = |node| self.builder.return_addresses.contains(&node);
-        matches!(value, SlotValue::Node(node, 0) if is_one(node)) && !self.may_return_elsewhere()
-    }
-
     /// A jump to wherever a value leads.
     pub(super) fn tail(
         &mut self,
@@ -121,7 +105,6 @@ impl BlockWalker<'_, '_, '_, '_> {
         value: SlotValue,
     ) -> FlowResult<()> {
         let callee = match value {
-            SlotValue::Saved => return self.refuse(op, true),
             SlotValue::Place(number, offset) => match self.builder.target(number) {
                 Some(target) => Callee::Direct { target, offset },
                 None => return Ok(()),
@@ -131,77 +114,26 @@ impl BlockWalker<'_, '_, '_, '_> {
         self.site(at, op, &mut state.clone(), callee, false)
     }
 
-    pub(super) fn ret(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> FlowResult<BlockExit> {
+    /// The function returns to its caller, on the stack that it was entered on.
+    pub(super) fn ret(&mut self, op: &Op, state: &RegisterState) -> FlowResult<()> {
         self.builder.leaves_on(state.get(RSP));
-        let elsewhere = match state.get(RSP) {
-            SlotValue::Frame(0) => self.may_return_elsewhere().then_some(Memory::Frame(0)),
-            // A callee that takes its arguments off the stack (`swiftasynccall`) leaves it elsewhere than it was; and where more is left on it,
-            // the callee returns to that.
-            SlotValue::Frame(o)
-                if self.builder.recording
-                    && (!self.builder.put_in.contains(&o) || o > 0 || o < -8 && !self.unit.has_thunks) =>
-            {
-                return Err(format!("a return at {:#x} that is none to the caller", op.offset));
+        let is_own = match state.get(RSP) {
+            SlotValue::Frame(offset) => offset == 0,
+            // Somewhere in the frame, where it was aligned. With a switch of stacks what is at the top of the other one is jumped to.
+            SlotValue::Node(node, offset) => {
+                !self.builder.is_foreign(node) && !self.builder.puts_at(node, offset)
             }
-            SlotValue::Frame(o) => Some(Memory::Frame(o)),
-            // A switch of stacks: what is at the top of the other one is jumped to.
-            SlotValue::Node(node, _) if self.builder.is_foreign(node) => {
-                return Err(format!("a return on another stack at {:#x}", op.offset));
-            }
-            // Somewhere in the frame, which has one return address, unless something else was put there to go to.
-            SlotValue::Node(node, o) => self.leads_elsewhere(node, o).then_some(Memory::At(node, Some(o))),
-            _ => return Err(format!("a return without a stack at {:#x}", op.offset)),
+            _ => false,
         };
-        if let Some(slot) = elsewhere {
-            let value = self.load(ValueKey::ReturnedTo(at), slot, 8)?;
-            let rsp = state.get(RSP);
-            state.set(RSP, rsp.plus(8));
-            self.tail(at, op, state, value)?;
-            self.results(op, state)?;
-            return Ok(BlockExit::Labels);
+        if self.builder.recording && (!is_own || self.builder.moves_return) {
+            return Err(format!("a return at {:#x} that may be none to the caller", op.offset));
         }
-        self.results(op, state)?;
-        Ok(BlockExit::Ends)
-    }
-
-    /// Whether somebody may have stored at the place of the return address.
-    fn may_return_elsewhere(&self) -> bool {
-        self.returns_elsewhere || self.builder.shows_return_address
-    }
-
-    /// Whether what is returned to may be other than the return address, where the stack pointer is not known exactly.
-    fn leads_elsewhere(&self, node: ValueIdx, offset: i64) -> bool {
-        self.unit.has_thunks || self.builder.puts_somewhere || self.builder.put_at.contains(&(node, offset))
-    }
-
-    /// The state behind a call that leads through a thunk of the function: what is called there comes back with these results.
-    pub(super) fn behind_thunk(
-        builder: &mut ConstraintBuilder,
-        at: usize,
-        state: &RegisterState,
-    ) -> FlowResult<RegisterState> {
-        let mut state = state.clone();
-        state.set(RSP, state.get(RSP).plus(8));
-        for slot in RESULTS {
-            let to = builder.value(ValueKey::Op(at, 90 + slot));
-            let own = builder.value(ValueKey::Result(slot));
-            builder.flow(state.get(slot), to, Some(0))?;
-            builder.flow(SlotValue::Node(own, 0), to, Some(0))?;
-            state.set(slot, SlotValue::Node(to, 0));
-        }
-        state.pending = super::state::Pending::default();
-        state.pushed = false;
-        Ok(state)
-    }
-
-    fn results(&mut self, op: &Op, state: &RegisterState) -> FlowResult<()> {
-        self.leaves(op, state);
+        self.leaves(op, state)?;
         // A third element comes with two others; else it is what was left over.
         let is_third = state.written & OF_THREE == OF_THREE;
+        self.builder.keeps_rax |= state.keeps_rax();
         for slot in RESULTS.into_iter().filter(|slot| *slot != RCX || is_third) {
-            self.gives(op, state, slot)?;
-            let value = state.get(slot);
-            if value != SlotValue::Saved {
+            if let Some(value) = self.given(op, state, slot)? {
                 let to = self.builder.value(ValueKey::Result(slot));
                 self.builder.flow(value, to, Some(0))?;
             }
@@ -209,15 +141,46 @@ impl BlockWalker<'_, '_, '_, '_> {
         Ok(())
     }
 
+    /// The value of rax for a callee. The caller finds it again if the callee leaves rax alone.
+    fn left_in_rax(&mut self, at: usize, state: &RegisterState) -> FlowResult<SlotValue> {
+        if !state.keeps_rax() {
+            return Ok(state.get(RAX));
+        }
+        let own = SlotValue::Node(self.builder.value(ValueKey::Parameter(RAX)), 0);
+        match state.get(RAX) {
+            SlotValue::Saved(_) => Ok(own),
+            value => self.join_at(ValueKey::Op(at, 89), [value, own], Some(0)),
+        }
+    }
+
+    /// Control leaves the function in this state. It has saved the registers that it must preserve, or has not touched them.
+    fn leaves(&mut self, op: &Op, state: &RegisterState) -> FlowResult<()> {
+        if !self.builder.recording {
+            return Ok(());
+        }
+        let (unsure, given) = self.builder.kept(self.unit.function_at((op.atom, op.offset)));
+        // A label may be entered with anything in its registers.
+        let is_entered = self.unit.labels.iter().any(|label| label.1);
+        let is_sure = !is_entered && state.get(RSP) == SlotValue::Frame(0);
+        let is_lost = |slot: RegisterId| match state.get(slot) {
+            SlotValue::Saved(register) if register == slot => given & 1 << slot != 0,
+            _ => is_sure && unsure & 1 << slot == 0,
+        };
+        if (0..16).any(|slot| SAVED & 1 << slot != 0 && is_lost(slot)) {
+            return Err(format!("{CALLERS_REGISTER} is not there at {:#x}", op.offset));
+        }
+        *self.builder.clobbered.get_or_insert(0) |= state.written;
+        Ok(())
+    }
+
     pub(super) fn call(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> FlowResult<BlockExit> {
         let (target, offset) = match self.unit.destination(self.module, op)? {
             Destination::Inner(to) => {
-                // A call to get at the instruction pointer, or on the way to an indirect jump: it pushes a label.
+                // A call to get at the instruction pointer: it pushes a label.
                 let label = self.builder.place(Target::Atom(op.atom), op.end as i64);
-                self.push(state, label)?;
-                return match self.unit.is_thunk(self.module, to) {
-                    _ if to == at + 1 => Ok(BlockExit::To(to, false)),
-                    true => Ok(BlockExit::Through(to)),
+                self.push(op, state, label)?;
+                return match to == at + 1 {
+                    true => Ok(BlockExit::To(to, false)),
                     false => Err(format!("a call of a place in its own function at {:#x}", op.offset)),
                 };
             }
@@ -226,37 +189,17 @@ impl BlockWalker<'_, '_, '_, '_> {
         if self.module.preserves_all(target) {
             return Ok(BlockExit::Falls);
         }
-        if self.module.name(target) == b"mcount" {
-            self.profile(at, op, state, Callee::Direct { target, offset })?;
-            return Ok(BlockExit::Falls);
-        }
         if self.module.is_tls_get_addr(target) {
             let unknown = self.builder.unknown();
             state.set(RAX, SlotValue::Node(unknown, 0));
             return Ok(BlockExit::Falls);
         }
         if let Some(register) = thunk_register(self.module.name(target)) {
-            self.uses(op, state, register, [SlotValue::None; 3])?;
-            let value = state.get(register);
+            let value = self.used(op, state.get(register))?;
             return self.call_through(at, op, state, value);
         }
         self.site(at, op, state, Callee::Direct { target, offset }, true)?;
         Ok(BlockExit::Falls)
-    }
-
-    /// A call of the profiler's hook, which every register survives; but the name isn't reserved, so that it may be any function of the program.
-    fn profile(&mut self, at: usize, op: &Op, state: &mut RegisterState, callee: Callee) -> FlowResult<()> {
-        let mut behind = state.clone();
-        self.site(at, op, &mut behind, callee, true)?;
-        for slot in RESULTS {
-            if state.get(slot) != SlotValue::Saved {
-                let to = self.builder.value(ValueKey::Op(at, 120 + slot));
-                self.builder.flow(behind.get(slot), to, Some(0))?;
-                self.builder.flow(state.get(slot), to, Some(0))?;
-                state.set(slot, SlotValue::Node(to, 0));
-            }
-        }
-        Ok(())
     }
 
     /// Code at a number is nobody's that is known.
@@ -307,17 +250,18 @@ impl BlockWalker<'_, '_, '_, '_> {
         let passed = if any { ANY_ARGUMENTS } else { LOCAL_ARGUMENTS };
         for slot in (0..SLOTS as RegisterId).filter(|s| passed & 1 << s != 0) {
             // What takes arguments in other registers than these finds there all that anybody has.
-            if CONVENTIONAL & 1 << slot != 0 {
-                self.gives(op, state, slot)?;
-            }
-            let value = state.get(slot);
-            if !matches!(value, SlotValue::None | SlotValue::Undefined | SlotValue::Saved) {
+            let value = match CONVENTIONAL & 1 << slot != 0 {
+                true => self.given(op, state, slot)?.unwrap_or(SlotValue::None),
+                false if slot == RAX => self.left_in_rax(at, state)?,
+                false => state.get(slot),
+            };
+            if !matches!(value, SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_)) {
                 actuals.push((slot, self.builder.node(value)?));
             }
         }
         if !returns && matches!(callee, Callee::Direct { .. }) {
             // What jumps through a register may well stay in the function.
-            self.leaves(op, state);
+            self.leaves(op, state)?;
         }
         let rsp = match state.get(RSP) {
             SlotValue::Frame(o) if returns => Some(o - 8),
@@ -348,20 +292,20 @@ impl BlockWalker<'_, '_, '_, '_> {
         if !returns {
             return Ok(());
         }
-        let clobbered = state.clobbered;
+        // The callee's own summary says which registers it writes or leaves alone.
+        let (written, left) = (state.written, state.left);
+        // A profiler's hook has no summary. Of rcx a summary says only what is returned there.
+        let is_hook = self.module.is_hook(callee);
         for (slot, to) in results {
-            // A callee of the same object that leaves the register alone may be known to. What is left in rcx goes to later callees too.
-            let (before, taint) = (state.get(slot), state.taint(slot));
-            if (local || slot == RCX) && before != SlotValue::Saved {
-                self.builder.flow(before, to, Some(0))?;
+            if is_hook || slot == RCX {
+                self.builder.flow(state.get(slot), to, Some(0))?;
             }
             state.set(slot, SlotValue::Node(to, 0));
-            if slot == RCX {
-                state.taint_with(slot, taint);
-            }
         }
-        // By this function; the callee's summary says what the callee does.
-        state.clobbered = clobbered;
+        state.written = written;
+        if is_hook {
+            state.left = left;
+        }
         if inside {
             self.writes_through(state, to)?;
         } else {

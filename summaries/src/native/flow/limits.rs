@@ -9,7 +9,7 @@ use crate::summary::{Definition, Symbol, SymbolKind};
 
 impl FlowModule<'_, '_> {
     pub(super) fn give_up(&self, atoms: &[AtomIdx], refusal: &str, limits: &mut Vec<LimitRecord>) {
-        self.limit(Limit::UnmodelledFlow, atoms, refusal, limits);
+        self.limit(Limit::NotPsabi, atoms, refusal, limits);
     }
 
     pub(super) fn limit(

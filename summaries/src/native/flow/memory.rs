@@ -4,13 +4,12 @@
 //! each of them. Thread-local storage is not followed: what is there has escaped. Nor is memory at a number.
 
 use super::builder::ValueKey;
-use super::saved::cells;
-use super::state::{RegisterState, SlotValue};
-use super::unit::{FlowResult, Op, RelocatedOperand};
+use super::state::{RegisterState, SlotValue, cells};
+use super::unit::{CALLERS_REGISTER, FlowResult, Op, RelocatedOperand};
 use super::walker::BlockWalker;
 use crate::ids::ValueIdx;
-use crate::native::decode::effects::{Address, Segment};
-use crate::registers::RSP;
+use crate::native::decode::effects::{Address, InstructionEffect, RegisterId, Segment};
+use crate::registers::{self, R11, R13, RAX, RSP, SAVED};
 use crate::summary::Target;
 
 /// What an operand in memory comes to.
@@ -68,16 +67,11 @@ impl BlockWalker<'_, '_, '_, '_> {
             parts[0] = self.builder.place(Target::Atom(atom), offset as i64);
         }
         if let Some(base) = address.base {
-            parts[1] = state.get(base);
+            parts[1] = self.used_in(op, state.get(base))?;
+            self.is_set(op, state, base)?;
         }
         if let Some(index) = address.index {
-            parts[2] = state.get(index);
-        }
-        for slot in address.base.into_iter().chain(address.index) {
-            self.uses(op, state, slot, parts)?;
-        }
-        if parts.contains(&SlotValue::Saved) {
-            return Ok(Memory::Nowhere);
+            parts[2] = self.used_in(op, state.get(index))?;
         }
         let constant = match operand {
             RelocatedOperand::Absent if !address.relative => address.displacement,
@@ -113,6 +107,25 @@ impl BlockWalker<'_, '_, '_, '_> {
         }
     }
 
+    /// A register that `swiftcall` or `regcall` passes something in, and that is looked into or called, must not hold on some path what the
+    /// caller left there. In others compilers leave nothing that is used.
+    pub(super) fn is_set(&self, op: &Op, state: &RegisterState, register: RegisterId) -> FlowResult<()> {
+        let computes = matches!(op.effect, InstructionEffect::Lea { .. });
+        let is_left = registers::has(state.left & registers::set(&[RAX, R11, R13]), register);
+        match self.builder.recording && !computes && is_left {
+            true => Err(format!("{CALLERS_REGISTER} is used on some path at {:#x}", op.offset)),
+            false => Ok(()),
+        }
+    }
+
+    /// A register of an address. `lea` computes also with values that are not used.
+    fn used_in(&self, op: &Op, value: SlotValue) -> FlowResult<SlotValue> {
+        match op.effect {
+            InstructionEffect::Lea { .. } => self.computed(op, value),
+            _ => self.used(op, value),
+        }
+    }
+
     pub(super) fn load(&mut self, key: ValueKey, memory: Memory, size: u32) -> FlowResult<SlotValue> {
         Ok(match memory {
             Memory::Frame(offset) => {
@@ -136,6 +149,7 @@ impl BlockWalker<'_, '_, '_, '_> {
 
     pub(super) fn store(
         &mut self,
+        op: &Op,
         state: &mut RegisterState,
         memory: Memory,
         size: u32,
@@ -143,54 +157,80 @@ impl BlockWalker<'_, '_, '_, '_> {
     ) -> FlowResult<()> {
         match memory {
             Memory::Frame(offset) => {
+                let place = (self.unit.function_at((op.atom, op.offset)), offset);
+                let value = match value {
+                    SlotValue::Saved(register) if registers::has(SAVED, register) => {
+                        self.builder.save(place, register);
+                        return Ok(());
+                    }
+                    // To align the stack, or to put it back.
+                    SlotValue::Saved(register) if matches!(op.effect, InstructionEffect::Push(_)) => {
+                        if register == RAX {
+                            self.builder.rax_saved.insert(Some(offset));
+                        }
+                        return Ok(());
+                    }
+                    value => self.used(op, value)?,
+                };
                 // What is no address is not returned to.
                 let covers = size == 0 || offset < 8 && offset.saturating_add(i64::from(size)) > 0;
-                self.returns_elsewhere |= covers && !matches!(value, SlotValue::None | SlotValue::Undefined);
-                if !matches!(value, SlotValue::None | SlotValue::Undefined | SlotValue::Saved) {
-                    self.builder.put_in.insert(offset);
-                }
-                if value != SlotValue::Saved {
-                    for cell in cells(offset, size) {
-                        state.pending.cells.insert(cell);
-                    }
+                self.builder.moves_return |=
+                    covers && !matches!(value, SlotValue::None | SlotValue::Undefined);
+                for cell in cells(offset, size) {
+                    state.pending.cells.insert(cell);
+                    self.builder.share_cell((place.0, cell));
                 }
                 self.builder.store_cell(offset, size, value)
             }
             Memory::At(to, offset) => {
-                if !matches!(value, SlotValue::None | SlotValue::Undefined) {
-                    match offset {
-                        Some(offset) => drop(self.builder.put_at.insert((to, offset))),
-                        None => self.builder.puts_somewhere |= self.builder.is_in_frame(to),
+                let value = match value {
+                    // The stack pointer is somewhere in the frame.
+                    SlotValue::Saved(register) if self.builder.is_in_frame(to) => {
+                        if register == RAX {
+                            self.builder.rax_saved.insert(None);
+                        }
+                        self.builder.save_somewhere(self.unit.function_at((op.atom, op.offset)), register);
+                        return Ok(());
                     }
+                    value => self.used(op, value)?,
+                };
+                if !matches!(value, SlotValue::None | SlotValue::Undefined) && self.builder.is_in_frame(to) {
+                    self.builder.put_at.insert((to, offset));
                 }
                 self.writes_through(state, SlotValue::Node(to, 0))?;
                 self.builder.store(value, to, offset, size)
             }
-            Memory::Tls | Memory::Guard | Memory::Number => self.builder.escape(value),
+            Memory::Tls | Memory::Guard | Memory::Number => {
+                let value = self.used(op, value)?;
+                self.builder.escape(value)
+            }
             Memory::Got(_) => Err("a store into the offset table".to_owned()),
             Memory::Nowhere => Ok(()),
         }
     }
 
-    pub(super) fn push(&mut self, state: &mut RegisterState, value: SlotValue) -> FlowResult<()> {
+    pub(super) fn push(&mut self, op: &Op, state: &mut RegisterState, value: SlotValue) -> FlowResult<()> {
         let rsp = state.get(RSP).plus(-8);
         state.set(RSP, rsp);
         let memory = self.stack(rsp)?;
-        self.store(state, memory, 8, value)
+        self.store(op, state, memory, 8, value)
     }
 
-    pub(super) fn pop(&mut self, at: usize, state: &mut RegisterState) -> FlowResult<SlotValue> {
+    pub(super) fn pop(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &mut RegisterState,
+        to: RegisterId,
+    ) -> FlowResult<SlotValue> {
         let rsp = state.get(RSP);
         let memory = self.stack(rsp)?;
         state.set(RSP, rsp.plus(8));
         let value = self.load(ValueKey::Op(at, 63), memory, 8)?;
-        if let (SlotValue::Frame(0), SlotValue::Node(node, 0)) = (rsp, value) {
-            self.builder.return_addresses.insert(node);
-        }
-        Ok(value)
+        self.taken_back(op, memory, Some(to), value)
     }
 
-    pub(super) fn stack(&mut self, rsp: SlotValue) -> FlowResult<Memory> {
+    fn stack(&mut self, rsp: SlotValue) -> FlowResult<Memory> {
         match rsp {
             SlotValue::Frame(o) => Ok(Memory::Frame(o)),
             SlotValue::Node(node, o) => Ok(Memory::At(node, Some(o))),

@@ -9,15 +9,9 @@ use super::module::FlowModule;
 use crate::ids::AtomIdx;
 use crate::native::decode;
 use crate::native::decode::effects::{Effects, InstructionEffect, Operand};
-use crate::registers::{self, CONVENTIONAL, R12, R13, R14, R15};
-use crate::relation::FunctionSummary;
+use crate::registers::{self, R12, R13, R14, R15};
 
 const KEPT: u64 = registers::set(&[R12, R13, R14, R15]);
-
-/// A register that no calling convention passes anything in, and that the function looks at.
-pub(super) fn parameter(summary: &FunctionSummary) -> Option<u8> {
-    summary.parameters.iter().map(|p| p.0).find(|r| !registers::has(CONVENTIONAL, *r))
-}
 
 impl FlowModule<'_, '_> {
     /// Whether the atom uses a register that it doesn't put away.

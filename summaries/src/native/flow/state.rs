@@ -2,19 +2,20 @@
 //!
 //! A register holds at most one of a few simple things; where paths bring different ones together, a value of its own
 //! stands for their union. Nothing here is ever a statement of what a register *does* hold, only of what it may hold, so
-//! that joining with "no address" changes nothing. What the caller left in registers is remembered besides (`taint`).
+//! that joining with "no address" changes nothing. A register in which the caller passes nothing holds what was left there; joining with that
+//! changes nothing either, since compilers leave a register unset where it has no value. That it is so on some path is known besides (`left`).
 
-use super::taint::Taint;
 use crate::ids::ValueIdx;
-use crate::native::decode::effects::SLOTS;
+use crate::native::decode::effects::{RegisterId, SLOTS};
+use crate::registers::{self, RAX};
 
 /// What a slot may hold at a point of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SlotValue {
     /// No path has come here yet.
     Undefined,
-    /// What the caller left in a register that passes nothing: this function may save and restore it and no more.
-    Saved,
+    /// The value that the caller left in this register, which passes nothing. It may be saved and restored, and no more.
+    Saved(RegisterId),
     /// It is a number, and no address of anything.
     None,
     /// An address in the frame: bytes from the stack pointer at entry.
@@ -29,7 +30,7 @@ impl SlotValue {
     fn rank(self) -> u8 {
         match self {
             SlotValue::Undefined => 0,
-            SlotValue::Saved => 1,
+            SlotValue::Saved(_) => 1,
             SlotValue::None => 2,
             _ => 3,
         }
@@ -39,6 +40,8 @@ impl SlotValue {
     pub(super) fn join(self, other: SlotValue) -> Option<SlotValue> {
         if self == other || self.rank() > other.rank() {
             Some(self)
+        } else if let (SlotValue::Saved(_), SlotValue::Saved(_)) = (self, other) {
+            Some(self.max(other))
         } else if other.rank() > self.rank() {
             Some(other)
         } else {
@@ -109,6 +112,13 @@ impl<T: Copy + Ord> BoundedSet<T> {
     }
 }
 
+/// The cells that `size` bytes at an offset of a frame touch.
+pub(super) fn cells(offset: i64, size: u32) -> impl Iterator<Item = i64> {
+    let first = offset.div_euclid(8);
+    let last = offset.saturating_add(i64::from(size.max(1)) - 1).div_euclid(8);
+    (first..=last).map(|cell| cell * 8)
+}
+
 /// What was written since the last call: it may be on the stack for the next.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Pending {
@@ -118,43 +128,27 @@ pub(super) struct Pending {
     pub(super) through: BoundedSet<ValueIdx>,
 }
 
-/// An edge of the control flow graph.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Edge {
-    /// Control may go along it, as far as the code says.
-    Taken,
-    /// It is there for want of knowing better: from a jump through a register to every label (unless all are in one table), from every call to every
-    /// landing pad, behind a call that may never come back. What such an edge brings is no word of what a register was left with.
-    Doubtful,
-}
-
 /// What all slots hold at a point of the function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RegisterState {
     pub(super) slots: [SlotValue; SLOTS],
-    /// Bits of slots that this function wrote to and has not restored, on some path.
-    pub(super) clobbered: u64,
-    /// What each slot may hold of what the caller left in registers, besides what is said of it.
-    taints: [Taint; SLOTS],
-    /// Bits of slots that this function wrote to, but to restore them, on some path.
+    /// Bits of slots that this function wrote to, on some path.
     pub(super) written: u64,
-    /// Bits of slots that were pushed as the caller left them and not taken back, on some path.
-    pub(super) on_stack: u64,
     pub(super) pending: Pending,
     /// Something other than what the caller saved was pushed since the last call.
     pub(super) pushed: bool,
+    /// Bits of slots that hold on some path what the caller left in a register that passes nothing.
+    pub(super) left: u64,
 }
 
 impl RegisterState {
     pub(super) fn unreached() -> Self {
         RegisterState {
             slots: [SlotValue::Undefined; SLOTS],
-            clobbered: 0,
-            taints: [Taint::None; SLOTS],
             written: 0,
-            on_stack: 0,
             pending: Pending::default(),
             pushed: false,
+            left: 0,
         }
     }
 
@@ -165,67 +159,39 @@ impl RegisterState {
     pub(super) fn set(&mut self, slot: u8, value: SlotValue) {
         if let Some(place) = self.slots.get_mut(usize::from(slot)) {
             *place = value;
-            self.clobbered |= 1 << slot;
             self.written |= 1 << slot;
-            self.taint_with(slot, Taint::None);
+            self.left &= !(1 << slot);
+            self.left |= u64::from(matches!(value, SlotValue::Saved(_))) << slot;
         }
     }
 
-    /// What the slot may hold of what the caller left in registers.
-    pub(super) fn taint(&self, slot: u8) -> Taint {
-        let taint = self.taints.get(usize::from(slot)).copied().unwrap_or_default();
-        if self.get(slot) == SlotValue::Saved { taint.join(Taint::Register(slot)) } else { taint }
+    /// On some path rax holds what the caller left there.
+    pub(super) fn keeps_rax(&self) -> bool {
+        registers::has(self.left, RAX)
     }
 
-    /// Besides what the slot is set to, it holds something with this taint.
-    pub(super) fn taint_with(&mut self, slot: u8, taint: Taint) {
-        if let Some(place) = self.taints.get_mut(usize::from(slot)) {
-            *place = taint;
-        }
-    }
-
-    /// The slot may hold again what it held at entry.
-    pub(super) fn restored(&mut self, slot: u8) {
-        self.clobbered &= !(1 << slot);
+    /// The state behind an edge that may never be taken: a call that may not return, a jump to any label, a landing pad. Only of rax it is
+    /// still known that the caller left it.
+    pub(super) fn behind_guess(mut self) -> Self {
+        self.left &= registers::set(&[RAX]);
+        self
     }
 
     /// Join what an edge brings. `own` gives the value that stands for the union in a slot here. True if anything changed.
-    pub(super) fn join(
-        &mut self,
-        other: &RegisterState,
-        edge: Edge,
-        mut own: impl FnMut(u8) -> ValueIdx,
-    ) -> bool {
+    pub(super) fn join(&mut self, other: &RegisterState, mut own: impl FnMut(u8) -> ValueIdx) -> bool {
         let mut changed = false;
-        let taints = self.taints.iter_mut().zip(&other.taints);
-        let slots = self.slots.iter_mut().zip(&other.slots);
-        for (i, ((mine, new), (taint, other_taint))) in (0u8..).zip(slots.zip(taints)) {
+        for (i, (mine, new)) in (0u8..).zip(self.slots.iter_mut().zip(&other.slots)) {
             // What already stands for a union takes in anything.
             let joined = mine.join(*new).unwrap_or_else(|| SlotValue::Node(own(i), 0));
-            let before = *taint;
-            let is_own = |taint: Taint| matches!(taint, Taint::Joined) || taint == Taint::Register(i);
-            if edge == Edge::Taken || !is_own(*other_taint) {
-                *taint = match (*taint, *other_taint) {
-                    (Taint::Joined, strong) | (strong, Taint::Joined) if is_own(strong) => strong,
-                    (mine, other) => mine.join(other),
-                };
-            }
-            let is_left = *mine == SlotValue::Saved || *new == SlotValue::Saved;
-            if joined != SlotValue::Saved && is_left && edge == Edge::Taken && !is_own(*taint) {
-                *taint = taint.join(Taint::Joined);
-            }
-            changed |= *taint != before;
             changed |= joined != *mine;
             *mine = joined;
         }
         changed |= other.written & !self.written != 0
-            || other.on_stack & !self.on_stack != 0
-            || other.clobbered & !self.clobbered != 0
-            || other.pushed && !self.pushed;
-        self.clobbered |= other.clobbered;
+            || other.pushed && !self.pushed
+            || other.left & !self.left != 0;
         self.written |= other.written;
-        self.on_stack |= other.on_stack;
         self.pushed |= other.pushed;
+        self.left |= other.left;
         changed |= self.pending.cells.join(&other.pending.cells);
         changed | self.pending.through.join(&other.pending.through)
     }

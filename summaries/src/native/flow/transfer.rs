@@ -7,12 +7,11 @@
 use super::builder::ValueKey;
 use super::memory::Memory;
 use super::state::{RegisterState, SlotValue};
-use super::taint::Taint;
-use super::unit::{FlowResult, Op, RelocatedOperand};
+use super::unit::{CALLERS_REGISTER, FlowResult, Op, RelocatedOperand};
 use super::walker::{BlockExit, BlockWalker};
 use crate::exposure::Exposure;
-use crate::native::decode::effects::{FLAGS, InstructionEffect, Operand, RegisterId, Transfer, UNPASSED};
-use crate::registers::{R11, RAX, RBP, RCX, RDI, RSI, RSP};
+use crate::native::decode::effects::{Address, InstructionEffect, Operand, RegisterId, Transfer};
+use crate::registers::{self, R11, RAX, RBP, RCX, RDI, RSI, RSP, SAVED, XMM0};
 use crate::summary::Target;
 
 impl BlockWalker<'_, '_, '_, '_> {
@@ -35,14 +34,11 @@ impl BlockWalker<'_, '_, '_, '_> {
                         RelocatedOperand::Tls | RelocatedOperand::Absent => SlotValue::None,
                     };
                 }
-                if let InstructionEffect::Compare { with } = &op.effect {
-                    if op.exposure != Exposure::Nothing
-                        && let Some(address) = with
-                    {
-                        let value = self.operand(at, op, state, Operand::Memory(*address))?;
-                        self.builder.expose(value, op.exposure)?;
-                    }
-                    state.set(FLAGS, SlotValue::None);
+                if let InstructionEffect::Compare { with: Some(address) } = &op.effect
+                    && op.exposure != Exposure::Nothing
+                {
+                    let value = self.operand(at, op, state, Operand::Memory(*address))?;
+                    self.builder.expose(value, op.exposure)?;
                 }
             }
             InstructionEffect::Keep if by_relocation => return strange("an address added to memory"),
@@ -53,22 +49,16 @@ impl BlockWalker<'_, '_, '_, '_> {
                 state.set(*to, joined);
             }
             InstructionEffect::Move { to, from } => {
-                let value = self.operand(at, op, state, *from)?;
+                let value = match (*to, *from) {
+                    (Operand::Register(to), Operand::Memory(from)) => {
+                        self.operand_in_memory(at, op, state, &from, Some(to))?
+                    }
+                    _ => self.operand(at, op, state, *from)?,
+                };
                 self.builder.expose(value, op.exposure)?;
-                let taint = self.moves(at, op, state, (*to, *from))?;
-                let back = self.puts_back(at, op, state, (*to, *from))?;
-                // In another register what the caller left is a taint and no more.
-                let is_moved = value == SlotValue::Saved && matches!(to, Operand::Register(_)) && to != from;
-                self.assign(at, op, state, *to, if is_moved { SlotValue::None } else { value })?;
-                if let Operand::Register(slot) = *to
-                    && to != from
-                {
-                    state.taint_with(slot, taint);
-                }
-                back.into_iter().for_each(|slot| state.restored(slot));
+                self.assign(at, op, state, *to, value)?;
             }
             InstructionEffect::Lea { to, from } => {
-                let taint = self.taint_of_any(op, state, from.base.into_iter().chain(from.index));
                 let index = from.index.map_or(SlotValue::None, |index| state.get(index));
                 self.builder.expose(index, op.exposure)?;
                 let value = match self.address(at, op, state, from)? {
@@ -79,73 +69,46 @@ impl BlockWalker<'_, '_, '_, '_> {
                     Memory::Got(_) => return strange("the address of an entry of the offset table"),
                 };
                 state.set(*to, value);
-                state.taint_with(*to, taint.derived());
             }
             InstructionEffect::Add { to, by } => {
-                let taint = self.taint_of(op, state, *to).derived();
-                let value = state.get(*to).plus(*by);
-                state.set(*to, if value == SlotValue::Saved { SlotValue::None } else { value });
-                state.taint_with(*to, taint);
+                let value = self.computed(op, state.get(*to))?.plus(*by);
+                state.set(*to, value);
             }
             InstructionEffect::Align { to } => {
                 self.builder.expose(state.get(*to), op.exposure)?;
-                let taint = self.taint_of(op, state, *to).derived();
-                let value = match state.get(*to) {
-                    SlotValue::Saved => SlotValue::None,
+                let value = match self.computed(op, state.get(*to))? {
                     SlotValue::Frame(_) => SlotValue::Node(self.builder.somewhere_in_frame(), 0),
                     value => self.join(ValueKey::Op(at, *to), [value])?,
                 };
                 state.set(*to, value);
-                state.taint_with(*to, taint);
-                // Nobody asks for a bit of the stack pointer.
-                if *to != RSP {
-                    state.set(FLAGS, value);
-                }
             }
             InstructionEffect::Zero { to } => state.set(*to, SlotValue::None),
             InstructionEffect::Push(from) => {
                 let value = self.operand(at, op, state, *from)?;
-                let taint = self.taint_from(at, op, state, *from)?;
-                state.pushed |= value != SlotValue::Saved;
-                self.pushes(state, *from);
-                self.push(state, value)?;
-                self.moves_onto_stack(op, state, *from, taint)?;
+                state.pushed |= !matches!(value, SlotValue::Saved(_));
+                self.push(op, state, value)?;
             }
             InstructionEffect::Pop(RSP) => {
                 return Err(format!("the stack pointer is popped at {:#x}", op.offset));
             }
             InstructionEffect::Pop(to) => {
-                let back = self.pops(state, *to);
-                let taint = self.pops_off_stack(op, state, *to)?;
-                let value = self.pop(at, state)?;
-                let written = state.written;
+                let value = self.pop(at, op, state, *to)?;
                 state.set(*to, value);
-                state.taint_with(*to, taint);
-                if taint == Taint::Register(*to) {
-                    state.written = written;
-                }
-                if back {
-                    state.restored(*to);
-                }
             }
             InstructionEffect::Leave => {
                 let rbp = state.get(RBP);
                 state.set(RSP, rbp);
-                let taint = self.pops_off_stack(op, state, RBP)?;
-                let value = self.pop(at, state)?;
+                let value = self.pop(at, op, state, RBP)?;
                 state.set(RBP, value);
-                state.taint_with(RBP, taint);
             }
             InstructionEffect::StringMove { size } => self.string_move(at, op, state, *size)?,
             InstructionEffect::StringStore { size } => self.string_store(at, op, state, *size)?,
             InstructionEffect::Other(transfer) => self.other(at, op, state, transfer)?,
             InstructionEffect::System => {
                 for slot in (0..16).filter(|s| *s != RSP) {
-                    let value = state.get(slot);
-                    if value != SlotValue::Saved {
+                    if let Some(value) = self.given(op, state, slot)? {
                         self.builder.escape(value)?;
                     }
-                    self.gives(op, state, slot)?;
                 }
                 let unknown = self.builder.unknown();
                 state.set(RAX, SlotValue::Node(unknown, 0));
@@ -164,7 +127,7 @@ impl BlockWalker<'_, '_, '_, '_> {
                 let value = self.target(at, op, state, *from)?;
                 return self.jump_through(at, op, state, value);
             }
-            InstructionEffect::Return => return self.ret(at, op, state),
+            InstructionEffect::Return => return self.ret(op, state).map(|()| BlockExit::Ends),
         }
         Ok(BlockExit::Falls)
     }
@@ -178,32 +141,94 @@ impl BlockWalker<'_, '_, '_, '_> {
 
     /// Where an indirect call or jump leads.
     fn target(&mut self, at: usize, op: &Op, state: &RegisterState, from: Operand) -> FlowResult<SlotValue> {
+        if let Operand::Register(register) = from {
+            self.is_set(op, state, register)?;
+        }
         let value = self.operand(at, op, state, from)?;
-        let taint = self.taint_from(at, op, state, from)?;
-        self.refuse(op, taint != Taint::None)?;
-        Ok(value)
+        self.used(op, value)
     }
 
-    fn taint_from(&mut self, at: usize, op: &Op, state: &RegisterState, from: Operand) -> FlowResult<Taint> {
-        Ok(match from {
-            Operand::Register(slot) => self.taint_of(op, state, slot),
-            Operand::Memory(address) => {
-                let memory = self.address(at, op, state, &address)?;
-                self.taint_at(op, memory, address.size)
-            }
-            Operand::Immediate => Taint::None,
-        })
+    /// A value that is looked into or called. A register that was never set holds no address.
+    pub(super) fn used(&self, op: &Op, value: SlotValue) -> FlowResult<SlotValue> {
+        match value {
+            // Before the states are final it says nothing: the path that sets the register may not have been walked.
+            SlotValue::Saved(_) if !self.builder.recording => Ok(SlotValue::Undefined),
+            SlotValue::Saved(_) => Err(format!("{CALLERS_REGISTER} is used at {:#x}", op.offset)),
+            value => Ok(value),
+        }
+    }
+
+    /// A value that something is computed of. Compilers never do that with a register that they must preserve. With others they compute values that are not used.
+    pub(super) fn computed(&self, op: &Op, value: SlotValue) -> FlowResult<SlotValue> {
+        match value {
+            SlotValue::Saved(register) if registers::has(SAVED, register) => self.used(op, value),
+            SlotValue::Saved(_) => Ok(SlotValue::None),
+            value => Ok(value),
+        }
+    }
+
+    /// The value that a register gives to a callee, the caller or the system; `None` if it was left in that same register.
+    pub(super) fn given(
+        &self,
+        op: &Op,
+        state: &RegisterState,
+        slot: RegisterId,
+    ) -> FlowResult<Option<SlotValue>> {
+        match state.get(slot) {
+            SlotValue::Saved(register) if register == slot => Ok(None),
+            value => self.used(op, value).map(Some),
+        }
+    }
+
+    /// The value that a load from the frame gives: the saved register, if nothing else was put there.
+    pub(super) fn taken_back(
+        &mut self,
+        op: &Op,
+        memory: Memory,
+        to: Option<RegisterId>,
+        value: SlotValue,
+    ) -> FlowResult<SlotValue> {
+        let place = match memory {
+            Memory::Frame(offset) => Some(offset),
+            Memory::At(node, _) if self.builder.is_in_frame(node) => None,
+            _ => return Ok(value),
+        };
+        if to == Some(RAX) {
+            self.builder.rax_loaded.insert(place);
+        }
+        let Some(offset) = place else { return Ok(value) };
+        let (saved, is_shared) = self.builder.saved_at((self.unit.function_at((op.atom, op.offset)), offset));
+        let own = to.map_or(0, |to| saved & 1 << to);
+        let register = if own == 0 { saved } else { own };
+        let left = SlotValue::Saved(register.trailing_zeros() as RegisterId);
+        match (saved, is_shared) {
+            (0, _) => Ok(value),
+            (_, false) => Ok(left),
+            (_, true) if own != 0 => Ok(value),
+            (_, true) => self.used(op, left).map(|_| value),
+        }
     }
 
     fn operand(&mut self, at: usize, op: &Op, state: &RegisterState, from: Operand) -> FlowResult<SlotValue> {
         match from {
             Operand::Register(slot) => Ok(state.get(slot)),
             Operand::Immediate => Ok(self.immediate(op)),
-            Operand::Memory(address) => {
-                let memory = self.address(at, op, state, &address)?;
-                self.load(ValueKey::Op(at, 61), memory, address.size)
-            }
+            Operand::Memory(address) => self.operand_in_memory(at, op, state, &address, None),
         }
+    }
+
+    /// The value that is loaded, into a register or for another use.
+    fn operand_in_memory(
+        &mut self,
+        at: usize,
+        op: &Op,
+        state: &RegisterState,
+        address: &Address,
+        to: Option<RegisterId>,
+    ) -> FlowResult<SlotValue> {
+        let memory = self.address(at, op, state, address)?;
+        let value = self.load(ValueKey::Op(at, 61), memory, address.size)?;
+        self.taken_back(op, memory, to, value)
     }
 
     fn assign(
@@ -218,7 +243,7 @@ impl BlockWalker<'_, '_, '_, '_> {
             Operand::Register(slot) => state.set(slot, value),
             Operand::Memory(address) => {
                 let memory = self.address(at, op, state, &address)?;
-                self.store(state, memory, address.size, value)?;
+                self.store(op, state, memory, address.size, value)?;
             }
             Operand::Immediate => {}
         }
@@ -226,9 +251,7 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     fn string_move(&mut self, at: usize, op: &Op, state: &mut RegisterState, size: u32) -> FlowResult<()> {
-        let (from, to) = (state.get(RSI), state.get(RDI));
-        self.uses(op, state, RSI, [SlotValue::None; 3])?;
-        self.uses(op, state, RDI, [SlotValue::None; 3])?;
+        let (from, to) = (self.used(op, state.get(RSI))?, self.used(op, state.get(RDI))?);
         self.next_piece(at, state, RSI)?;
         self.next_piece(at, state, RDI)?;
         self.builder.copy_to_frame |= !matches!(to, SlotValue::Place(..));
@@ -260,12 +283,10 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     fn string_store(&mut self, at: usize, op: &Op, state: &mut RegisterState, size: u32) -> FlowResult<()> {
-        self.uses(op, state, RAX, [SlotValue::None; 3])?;
-        self.uses(op, state, RDI, [SlotValue::None; 3])?;
-        let (value, to) = (state.get(RAX), state.get(RDI));
+        let (value, to) = (self.computed(op, state.get(RAX))?, self.used(op, state.get(RDI))?);
         self.next_piece(at, state, RDI)?;
         let memory = match to {
-            SlotValue::None | SlotValue::Undefined | SlotValue::Saved => Memory::Number,
+            SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_) => Memory::Number,
             SlotValue::Frame(offset) => {
                 // How often, nobody needs to know where it is no address.
                 self.builder.copy_to_frame |=
@@ -274,36 +295,48 @@ impl BlockWalker<'_, '_, '_, '_> {
             }
             to => Memory::At(self.builder.node(to)?, (size != 0).then_some(0)),
         };
-        self.store(state, memory, size, value)
+        self.store(op, state, memory, size, value)
     }
 
     /// An instruction that is not modelled: all that it writes may hold all that it reads.
     fn other(&mut self, at: usize, op: &Op, state: &mut RegisterState, t: &Transfer) -> FlowResult<()> {
-        let back = self.all_put_back(at, op, state, t)?;
-        let taints = self.moves_all(at, op, state, t)?;
-        let mut parts: Vec<SlotValue> = t.reads.iter().map(|slot| state.get(*slot)).collect();
-        // The instruction that put a bit into the flags has exposed what the bit is of.
-        for slot in t.reads.iter().filter(|slot| **slot != FLAGS) {
-            self.builder.expose(state.get(*slot), op.exposure)?;
+        // Of a register that is written alone a part is, or all of it by flags (`sbb %ebx, %ebx`).
+        let is_set = |slot: &RegisterId| {
+            t.writes.iter().any(|(to, _)| to == slot) && t.loads.is_empty() && t.stores.is_empty()
+        };
+        let read: Vec<&RegisterId> = t.reads.iter().filter(|slot| **slot != RSP && **slot < XMM0).collect();
+        let mut parts = Vec::with_capacity(t.reads.len());
+        for slot in &t.reads {
+            let value = match state.get(*slot) {
+                SlotValue::Saved(_) if read.len() == 1 && is_set(slot) => SlotValue::None,
+                value => self.computed(op, value)?,
+            };
+            self.builder.expose(value, op.exposure)?;
+            parts.push(value);
         }
         if t.immediate {
             let value = self.immediate(op);
             self.builder.expose(value, op.exposure)?;
             parts.push(value);
         }
-        if t.reads.contains(&UNPASSED) && state.written & 1 << UNPASSED == 0 {
-            // What another function left there, by assembly: all that was ever put there has escaped.
-            parts.push(SlotValue::Node(self.builder.unknown(), 0));
-        }
         for (i, address) in (70u8..).zip(&t.loads) {
             let memory = self.address(at, op, state, address)?;
             let value = self.load(ValueKey::Op(at, i), memory, address.size)?;
+            let value = self.taken_back(op, memory, None, value)?;
+            let value = self.computed(op, value)?;
             self.builder.expose(value, op.exposure)?;
             parts.push(value);
         }
         // Registers of an address are no operands of the result; but telling them apart needs more than a list.
         let writes_rsp = t.writes.iter().any(|(slot, _)| *slot == RSP);
-        parts.retain(|v| !matches!(v, SlotValue::None | SlotValue::Undefined | SlotValue::Saved));
+        parts.retain(|v| !matches!(v, SlotValue::None | SlotValue::Undefined));
+        let is_address = |a: &Address| a.size == 0 || a.size >= 8;
+        if t.leaves {
+            parts.clear();
+            if !t.writes.is_empty() || t.stores.iter().any(is_address) {
+                parts.push(SlotValue::Node(self.builder.unknown(), 0));
+            }
+        }
         let flows = !t.writes.is_empty() || !t.stores.is_empty();
         let offset = t.moves.then_some(0);
         let value = if flows { self.join_at(ValueKey::Op(at, 80), parts, offset)? } else { SlotValue::None };
@@ -314,26 +347,20 @@ impl BlockWalker<'_, '_, '_, '_> {
             {
                 self.builder.copy_to_frame = true;
             }
-            self.store(state, memory, address.size, value)?;
+            self.store(op, state, memory, address.size, value)?;
         }
-        // Who takes it from there in another function takes anything that escaped.
-        if t.writes.iter().any(|(slot, _)| *slot == UNPASSED) {
-            self.builder.escape(value)?;
-        }
-        for ((slot, whole), taint) in t.writes.iter().zip(taints) {
+        for (slot, whole) in &t.writes {
             let new = match whole {
                 true => value,
                 false => match state.get(*slot) {
-                    SlotValue::Saved | SlotValue::None | SlotValue::Undefined => value,
+                    SlotValue::Saved(_) | SlotValue::None | SlotValue::Undefined => value,
                     old => self.join_at(ValueKey::Op(at, *slot), [old, value], offset)?,
                 },
             };
             if *slot != RSP {
                 state.set(*slot, new);
-                state.taint_with(*slot, taint);
             }
         }
-        state.clobbered &= !back;
         if writes_rsp && (t.writes.len() > 1 || !t.stores.is_empty()) {
             return Err(format!("the stack pointer is exchanged at {:#x}", op.offset));
         }
@@ -355,7 +382,7 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     /// A value that holds each of these, displaced.
-    fn join_at(
+    pub(super) fn join_at(
         &mut self,
         key: ValueKey,
         parts: impl IntoIterator<Item = SlotValue>,
@@ -364,8 +391,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         let mut result = SlotValue::None;
         for part in parts {
             match part {
-                SlotValue::None | SlotValue::Undefined => continue,
-                SlotValue::Saved => self.builder.caller_register_used()?,
+                SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_) => continue,
                 part => {
                     let to = self.builder.value(key);
                     self.builder.flow(part, to, offset)?;

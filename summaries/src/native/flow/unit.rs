@@ -17,7 +17,6 @@ use crate::native::relocations::types::{
     R_X86_64_REX_GOTPCRELX, R_X86_64_TLSDESC_CALL,
 };
 use crate::native::relocations::{Rela, is_thread_local, symbol_of, type_of};
-use crate::registers::RSP;
 use crate::summary::Target;
 
 /// What a relocation makes of a field.
@@ -96,14 +95,10 @@ pub(super) struct Unit {
     pub(super) labels: Vec<(usize, bool)>,
     /// The places of tables of labels, in the sections of these atoms, ascending.
     pub(super) tables: Vec<(AtomIdx, u64)>,
-    /// All labels are in one table, to which every jump to a label leads.
-    pub(super) has_one_table: bool,
     /// Its unwind table refers to something: the unwinder may enter it.
     pub(super) has_handlers: bool,
     /// Instructions at which the unwinder enters, ascending.
     pub(super) pads: Vec<usize>,
-    /// It calls places of its own, on the way to what it calls indirectly.
-    pub(super) has_thunks: bool,
 }
 
 /// How a [`Refusal`] begins if the function uses what its caller left in a register that passes nothing.
@@ -129,10 +124,8 @@ impl Unit {
             blocks: Vec::new(),
             labels: Vec::new(),
             tables: Vec::new(),
-            has_one_table: false,
             has_handlers: false,
             pads: Vec::new(),
-            has_thunks: false,
         };
         unit.has_handlers = unit.atoms.iter().any(|a| module.handled.binary_search(a).is_ok());
         for atom in unit.atoms.clone() {
@@ -174,8 +167,6 @@ impl Unit {
         }
         unit.tables.sort_unstable();
         unit.tables.dedup();
-        let is_in_table = |label: &Label| matches!(label.by, LabelUse::Table(_));
-        unit.has_one_table = unit.tables.len() == 1 && named.iter().all(is_in_table);
         for label in named {
             let op = unit.find(label.atom, label.offset).ok_or("a label between instructions")?;
             labels.push((op, label.is_value));
@@ -188,14 +179,12 @@ impl Unit {
                 && !unit.is_entry(atom, offset)
             {
                 labels.push((unit.find(atom, offset).ok_or("a label between instructions")?, true));
-                unit.has_one_table = false;
             }
             let branches = matches!(op.effect, InstructionEffect::Jump | InstructionEffect::Call);
             if let Some(Destination::Inner(to)) =
                 branches.then(|| unit.destination(module, op)).transpose()?
             {
                 leaders.push(to);
-                unit.has_thunks |= op.effect == InstructionEffect::Call && to != i + 1;
             }
             let next = unit.ops.get(i + 1);
             if op.flow != Flow::Next || next.is_some_and(|n| n.atom != op.atom) {
@@ -281,28 +270,6 @@ impl Unit {
         let before = self.entries.partition_point(|e| (e.0, e.1) <= at);
         let of_atom = before.checked_sub(1).filter(|e| self.entries.get(*e).is_some_and(|e| e.0 == at.0));
         of_atom.unwrap_or(0)
-    }
-
-    /// Whether the code from an instruction on does nothing but put a place on the stack and go there; it may call such code.
-    pub(super) fn is_thunk(&self, module: &FlowModule<'_, '_>, start: usize) -> bool {
-        let mut start = start;
-        let calls = self.ops.get(start).filter(|op| op.effect == InstructionEffect::Call);
-        if let Some(Ok(Destination::Inner(to))) = calls.map(|op| self.destination(module, op)) {
-            start = to;
-        }
-        for op in self.ops.get(start..).unwrap_or(&[]) {
-            match op.effect {
-                InstructionEffect::Return => return true,
-                InstructionEffect::Padding => {}
-                InstructionEffect::Add { to, .. } | InstructionEffect::Lea { to, .. } if to == RSP => {}
-                InstructionEffect::Move {
-                    to: Operand::Memory(_),
-                    from: Operand::Register(_) | Operand::Immediate,
-                } => {}
-                _ => return false,
-            }
-        }
-        false
     }
 
     /// Where a direct jump or call leads.

@@ -11,8 +11,8 @@ use std::collections::BinaryHeap;
 use super::builder::{ConstraintBuilder, ValueKey};
 use super::compact::compact;
 use super::module::FlowModule;
-use super::state::{Edge, RegisterState, SlotValue};
-use super::unit::{CALLERS_REGISTER, Destination, FlowResult, Op, Unit};
+use super::state::{RegisterState, SlotValue};
+use super::unit::{Destination, FlowResult, Op, Unit};
 use super::walker::{BlockExit, BlockWalker, at_entry};
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::{InstructionEffect, SLOTS};
@@ -35,9 +35,6 @@ pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> WalkOutcome {
     let summary = fixpoint(module, unit, &mut builder);
     let entered_in_frame = std::mem::take(&mut builder.entered_in_frame);
     let summary = summary.and_then(|indirect_entry_values| {
-        if let Some(at) = builder.taints.never_taken_back() {
-            return Err(format!("{CALLERS_REGISTER} is put into the frame for good at {at:#x}"));
-        }
         if builder.leaves_its_stack() {
             return Err("a return or jump that may be on another stack".to_owned());
         }
@@ -137,9 +134,8 @@ fn fixpoint(
         }
     }
     for (_, _, op) in &unit.entries {
-        flow.enter(*op, &entry, Edge::Taken, builder);
+        flow.enter(*op, &entry, builder);
     }
-    let mut returns_elsewhere = false;
     let mut visits = 0;
     loop {
         while let Some(block) = flow.next() {
@@ -147,12 +143,12 @@ fn fixpoint(
             if visits > MOST_VISITS_PER_BLOCK * unit.blocks.len() + 1024 {
                 return Err("the states don't settle".to_owned());
             }
-            flow.visit(module, builder, block, &mut returns_elsewhere)?;
+            flow.visit(module, builder, block)?;
         }
         if flow.follow_deferred(builder)? {
             continue;
         }
-        if !std::mem::take(&mut builder.taints.grew) {
+        if !std::mem::take(&mut builder.grew) {
             break;
         }
         flow.visit_again();
@@ -171,7 +167,7 @@ fn fixpoint(
         flow.record_join(pad, &after, builder)?;
     }
     for block in 0..unit.blocks.len() {
-        flow.record(module, builder, block, returns_elsewhere)?;
+        flow.record(module, builder, block)?;
     }
     Ok(indirect_entry_values)
 }
@@ -201,16 +197,16 @@ impl UnitWalk<'_> {
     }
 
     /// Join a state into the block at this instruction.
-    fn enter(&mut self, op: usize, state: &RegisterState, edge: Edge, builder: &mut ConstraintBuilder) {
+    fn enter(&mut self, op: usize, state: &RegisterState, builder: &mut ConstraintBuilder) {
         if let Some(block) = self.block(op) {
-            self.join(block, state, edge, builder);
+            self.join(block, state, builder);
         }
     }
 
-    fn join(&mut self, block: usize, state: &RegisterState, edge: Edge, builder: &mut ConstraintBuilder) {
+    fn join(&mut self, block: usize, state: &RegisterState, builder: &mut ConstraintBuilder) {
         let (Some(at), Some(queued)) = (self.at.get_mut(block), self.queued.get_mut(block)) else { return };
         let first = at.get(RSP) == SlotValue::Undefined;
-        let changed = at.join(state, edge, |slot| builder.value(ValueKey::Join(block, slot)));
+        let changed = at.join(state, |slot| builder.value(ValueKey::Join(block, slot)));
         if (changed || first) && !std::mem::replace(queued, true) {
             self.queue.push(Reverse(block));
         }
@@ -251,15 +247,13 @@ impl UnitWalk<'_> {
         module: &FlowModule<'_, '_>,
         builder: &mut ConstraintBuilder,
         block: usize,
-        returns_elsewhere: &mut bool,
         mut after_call: impl FnMut(&RegisterState, bool),
     ) -> FlowResult<(RegisterState, BlockExit)> {
         let (Some(range), Some(state)) = (self.unit.blocks.get(block), self.at.get(block)) else {
             return Err("no such block".to_owned());
         };
         let mut state = state.clone();
-        let mut walk =
-            BlockWalker { unit: self.unit, module, builder, returns_elsewhere: *returns_elsewhere };
+        let mut walk = BlockWalker { unit: self.unit, module, builder };
         let mut leaves = BlockExit::Falls;
         for at in range.start..range.end {
             let Some(op) = self.unit.ops.get(at) else { break };
@@ -275,9 +269,8 @@ impl UnitWalk<'_> {
                 break;
             }
         }
-        *returns_elsewhere |= walk.returns_elsewhere;
         if let Some(op) = self.last(block).and_then(|op| self.unit.ops.get(op)) {
-            builder.taints.write(self.unit.function_at((op.atom, op.offset)), state.written);
+            builder.write(self.unit.function_at((op.atom, op.offset)), state.written);
         }
         Ok((state, leaves))
     }
@@ -287,11 +280,10 @@ impl UnitWalk<'_> {
         module: &FlowModule<'_, '_>,
         builder: &mut ConstraintBuilder,
         block: usize,
-        returns_elsewhere: &mut bool,
     ) -> FlowResult<()> {
         let mut calls = Vec::new();
         let is_followed = self.is_entered_after_calls();
-        let (state, leaves) = self.through(module, builder, block, returns_elsewhere, |state, pushed| {
+        let (state, leaves) = self.through(module, builder, block, |state, pushed| {
             if is_followed {
                 calls.push((state.clone(), pushed));
             }
@@ -299,19 +291,17 @@ impl UnitWalk<'_> {
         let mut changed = false;
         for (state, pushed) in calls {
             self.pushes |= pushed;
-            changed |= self
-                .after_calls
-                .join(&state, Edge::Doubtful, |slot| builder.value(ValueKey::Join(usize::MAX, slot)));
+            changed |= self.after_calls.join(&state, |slot| builder.value(ValueKey::Join(usize::MAX, slot)));
         }
         if changed {
             let (after, pads) = (self.at_pad(builder), self.pads.clone());
             for pad in pads {
-                self.join(pad, &after, Edge::Doubtful, builder);
+                self.join(pad, &after, builder);
             }
-            let after = self.after_calls.clone();
+            let after = self.after_calls.clone().behind_guess();
             for (op, is_value) in &self.unit.labels {
                 if *is_value {
-                    self.enter(*op, &after, Edge::Doubtful, builder);
+                    self.enter(*op, &after, builder);
                 }
             }
         }
@@ -319,29 +309,16 @@ impl UnitWalk<'_> {
             let behind = self.successors(block, BlockExit::Falls).first().and_then(|op| self.block(*op));
             if behind.is_some_and(|b| self.is_target.get(b) == Some(&true)) {
                 self.deferred.retain(|(b, _)| *b != block);
-                self.deferred.push((block, state));
+                self.deferred.push((block, state.behind_guess()));
                 return Ok(());
             }
             self.set_returns(block);
         }
-        if let (BlockExit::Through(_), Some((behind, at))) = (leaves, self.behind(block)) {
-            let state = BlockWalker::behind_thunk(builder, at, &state)?;
-            self.enter(behind, &state, Edge::Taken, builder);
-        }
-        // Where the frame is gone a jump may be a tail call as well.
-        let is_in_frame = matches!(state.get(RSP), SlotValue::Frame(o) if o < 0);
-        let is_certain = leaves != BlockExit::Labels || self.unit.has_one_table && is_in_frame;
-        let edge = if is_certain { Edge::Taken } else { Edge::Doubtful };
+        let state = if leaves == BlockExit::Labels { state.behind_guess() } else { state };
         for op in self.successors(block, leaves) {
-            self.enter(op, &state, edge, builder);
+            self.enter(op, &state, builder);
         }
         Ok(())
-    }
-
-    /// The instruction behind a block, and the last one of the block.
-    fn behind(&self, block: usize) -> Option<(usize, usize)> {
-        let behind = self.successors(block, BlockExit::Falls).first().copied()?;
-        Some((behind, self.last(block)?))
     }
 
     /// The last instruction of a block.
@@ -387,7 +364,7 @@ impl UnitWalk<'_> {
                 }
                 _ => {
                     self.set_returns(block);
-                    self.enter(op, &state, Edge::Doubtful, builder);
+                    self.enter(op, &state, builder);
                 }
             }
         }
@@ -397,7 +374,7 @@ impl UnitWalk<'_> {
             self.has_guessed = true;
             self.set_returns(block);
             for op in self.successors(block, BlockExit::Falls) {
-                self.enter(op, &state, Edge::Doubtful, builder);
+                self.enter(op, &state, builder);
             }
         }
         Ok(!self.queue.is_empty())
@@ -419,7 +396,6 @@ impl UnitWalk<'_> {
         match leaves {
             BlockExit::Falls => next.into_iter().collect(),
             BlockExit::To(to, falls) => [Some(to), next.filter(|_| falls)].into_iter().flatten().collect(),
-            BlockExit::Through(to) => vec![to],
             BlockExit::Labels => self.unit.labels.iter().map(|l| l.0).collect(),
             BlockExit::Ends => Vec::new(),
         }
@@ -427,7 +403,7 @@ impl UnitWalk<'_> {
 
     /// The state at a landing pad: what any call that may throw leaves, with the exception in rax and its selector in rdx.
     fn at_pad(&self, builder: &mut ConstraintBuilder) -> RegisterState {
-        let mut state = self.after_calls.clone();
+        let mut state = self.after_calls.clone().behind_guess();
         let exception = builder.unknown();
         state.set(RAX, SlotValue::Node(exception, 0));
         state.set(RDX, SlotValue::Node(exception, 0));
@@ -449,14 +425,13 @@ impl UnitWalk<'_> {
         module: &FlowModule<'_, '_>,
         builder: &mut ConstraintBuilder,
         block: usize,
-        mut returns_elsewhere: bool,
     ) -> FlowResult<()> {
         if !self.is_reached(block) {
             return Ok(());
         }
         let mut calls = Vec::new();
         let is_followed = self.is_entered_after_calls();
-        let (state, leaves) = self.through(module, builder, block, &mut returns_elsewhere, |state, _| {
+        let (state, leaves) = self.through(module, builder, block, |state, _| {
             if is_followed {
                 calls.push(state.clone());
             }
@@ -469,9 +444,6 @@ impl UnitWalk<'_> {
         }
         if self.is_behind_call(block, leaves) && self.returns.get(block) != Some(&true) {
             return Ok(());
-        }
-        if let (BlockExit::Through(_), Some((behind, at))) = (leaves, self.behind(block)) {
-            self.record_edge(behind, &BlockWalker::behind_thunk(builder, at, &state)?, builder)?;
         }
         for op in self.successors(block, leaves) {
             self.record_edge(op, &state, builder)?;

@@ -28,7 +28,6 @@ mod unnamed;
 
 pub(crate) use division::{Division, IntraSectionReference, OwnedTable, SectionPlace};
 pub(crate) use extents::{is_part, part_of};
-pub(crate) use text::is_text;
 
 use object::endian::LittleEndian as LE;
 

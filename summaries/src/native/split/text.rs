@@ -331,6 +331,6 @@ impl InstructionCursor {
 }
 
 /// Whether an atom is a section of code that may be divided, by its header.
-pub(crate) fn is_text(atom: &Atom) -> bool {
+pub(super) fn is_text(atom: &Atom) -> bool {
     atom.kind == AtomKind::Code && !atom.has(atom_flags::MERGE | atom_flags::LINK_ORDER)
 }

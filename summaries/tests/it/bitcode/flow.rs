@@ -99,7 +99,7 @@ fn each_rule() {
     has("function [.text.fixed]", &["escape %0", "%1 = unknown"]);
     // Another convention than C's: the function is not understood, and takes what it wants.
     assert!(!dump.contains("function [.text.odd]"));
-    assert!(dump.contains("limit unmodelled-flow section 14"), "{dump}");
+    assert!(dump.contains("limit not-psabi section 14"), "{dump}");
     assert!(dump.lines().any(|l| l.starts_with("atom .text.odd") && l.contains("takes-registers")));
     assert_eq!(text::dump(&text::parse(&dump).unwrap()), dump);
 }
@@ -143,7 +143,7 @@ fn functions_that_are_not_followed() {
         "define void @t(ptr %a) { call void %a() [ \"deopt\"(i32 1) ]\n ret void }",
     ] {
         let summary = assembled(&format!("{HEAD}{body}\n"));
-        assert!(summary.limits.iter().any(|l| l.limit == Limit::UnmodelledFlow), "{body}");
+        assert!(summary.limits.iter().any(|l| l.limit == Limit::NotPsabi), "{body}");
         assert!(summary.functions.is_empty(), "{body}");
     }
 }
@@ -279,7 +279,7 @@ fn what_is_passed_on_without_a_name_or_to_what_is_not_listed() {
     let variadic =
         "define void @w(ptr %a, ...) { musttail call void (ptr, ...) %a(ptr %a, ...)\n ret void }\n";
     let summary = assembled(&format!("{head}{ir}{variadic}"));
-    assert_eq!(summary.limits.iter().filter(|l| l.limit == Limit::UnmodelledFlow).count(), 1);
+    assert_eq!(summary.limits.iter().filter(|l| l.limit == Limit::NotPsabi).count(), 1);
     let dump = text::dump(&summary);
     assert!(!dump.contains("function [.text.w]"), "{dump}");
     let found = entries(&dump, "function [.text.t]");
@@ -300,7 +300,7 @@ fn every_sample_keeps_its_invariants() {
         let dump = text::dump(&summary);
         assert_eq!(text::dump(&text::parse(&dump).unwrap()), dump, "{}", sample.name);
         functions += summary.functions.len();
-        not_followed += summary.limits.iter().filter(|l| l.limit == Limit::UnmodelledFlow).count();
+        not_followed += summary.limits.iter().filter(|l| l.limit == Limit::NotPsabi).count();
         opaque.extend(
             summary.limits.iter().filter(|l| l.limit == Limit::OpaqueBitcode).map(|l| l.detail.clone()),
         );

@@ -241,7 +241,7 @@ fn results_of_more_than_one_register() {
     }
     let registers: Vec<u8> = site(&function).results.iter().map(|r| r.0).collect();
     assert!(registers.starts_with(&[0, 1, 2]), "{registers:?}");
-    // A function of no result may leave alone what a caller has in rax.
+    // A function of no result may leave alone what it was passed.
     let (_, function) = self::function("define void @t() {\n ret void\n}");
     assert_eq!(function.preserved, summaries::registers::PRESERVABLE);
 }
@@ -323,7 +323,7 @@ fn what_is_only_compared() {
         Target::Atom(_) => String::new(),
     });
     assert_eq!(names.collect::<Vec<_>>(), ["g"]);
-    assert!(summary.limits.iter().all(|l| l.limit != Limit::UnmodelledFlow));
+    assert!(summary.limits.iter().all(|l| l.limit != Limit::NotPsabi));
 }
 
 /// Of an initializer only an address of 8 bytes at a known distance is contents; anything else that is made of one escapes.
