@@ -1,10 +1,10 @@
 //! The pack of a link: one entry of the cache with the summaries of its small modules.
 //!
 //! Finding, opening and checking a file takes longer than dividing a small module. So the small modules of a link share one file, which the
-//! next link with this output opens once and maps. A summary in it is found by the key that it would have as an entry of its own, so that
-//! it depends on the bytes of the module and not on times. Each summary has its own checksum, and only those that are used are checked and decoded.
+//! next link with this output opens once and maps. The key of a summary is a hash of the
+//! module's bytes, as for an entry of its own. Each summary has its own checksum, and only those that are used are checked and decoded.
 //! A link that finds all its modules writes nothing. Otherwise the pack is written anew with the modules of this link.
-//! Left out: large modules, which links with other outputs find as well ([`super::cache`]).
+//! Large modules have entries of their own, which links with other outputs find as well ([`super::cache`]).
 
 use std::ops::Range;
 use std::path::Path;
@@ -30,7 +30,7 @@ struct PackedSummary {
     checksum: CacheKey,
 }
 
-/// What the pack has of one module in the next link.
+/// A module of the pack that is written for the next link.
 #[derive(Debug, Clone, Copy)]
 pub enum Packed<'s> {
     /// The pack already has its summary.
@@ -45,12 +45,12 @@ pub struct Pack {
     file: MappedFile,
     /// In the order of their keys.
     summaries: Vec<PackedSummary>,
-    /// Where the summaries begin in the file.
+    /// The offset of the first summary in the file, in bytes.
     start: usize,
 }
 
 impl Pack {
-    /// The pack of links with this output. It is empty if there is none, or if it is damaged.
+    /// The pack of links with this output. It is empty if no link left one, or if it is damaged.
     pub fn open(cache: &Cache, output: &Path) -> Self {
         let folder = std::env::current_dir().unwrap_or_default();
         let output = folder.join(output);
