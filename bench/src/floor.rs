@@ -19,7 +19,7 @@ use crate::Result;
 use crate::corpus::Link;
 use crate::table::{Table, count};
 
-/// The links of the table.
+/// The links that have a row in the table: program and mode.
 const LINKS: [(&str, &str); 3] = [("sqlite3", "gcc-mono"), ("git", "gcc-others"), ("digest", "gcc-others")];
 
 /// The rows of the table so far.
