@@ -50,6 +50,8 @@ pub(super) struct Oracle {
     /// The targets of each (function, site), and whether the unknown is among them.
     pub(super) sites: BTreeMap<(usize, usize), (Targets, bool)>,
     changed: bool,
+    /// Unknown code looks into every register of its callers.
+    unknown_takes_all: bool,
 }
 
 impl Oracle {
@@ -194,6 +196,10 @@ impl Oracle {
     }
 
     fn label(&mut self, function: &FunctionSummary, f: usize) {
+        // A library may jump to the label, with what its caller has in any register.
+        if !function.indirect_entry_values.is_empty() && !self.unknown_takes_all {
+            (self.unknown_takes_all, self.changed) = (true, true);
+        }
         for value in &function.indirect_entry_values {
             self.add(OracleNode::Value(f, value.0), None);
         }
@@ -500,7 +506,8 @@ impl Oracle {
 
     fn call_unknown(&mut self, summary: &ModuleSummary, f: usize, number: usize, code: UnknownCode) {
         let site = &summary.functions[f].call_sites[number];
-        let takes = |register: u8| code != UnknownCode::Library || CONVENTIONAL & 1 << register != 0;
+        let takes_all = code != UnknownCode::Library || self.unknown_takes_all;
+        let takes = |register: u8| takes_all || CONVENTIONAL & 1 << register != 0;
         let actuals = site.actuals.iter().filter(|a| takes(a.0)).map(|a| a.1);
         for value in actuals.chain(site.stack.iter().map(|s| s.1)) {
             self.flow(OracleNode::Value(f, value.0), OracleNode::Escaped);
