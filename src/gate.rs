@@ -14,7 +14,7 @@ mod plain_link;
 
 pub use applicable_plan::{ApplicablePlan, refused};
 pub use bitcode::asked_libraries;
-pub use limits::{PlacedLimit, forbids, is_failure, sentence, warning};
+pub use limits::{PlacedLimit, forbids, have_failure, is_failure, sentence, warning};
 pub use output::PlainOutput;
 pub use plain_link::PlainLink;
 

@@ -211,7 +211,8 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
         timer.stage(Stage::Summarise, || summarize::divide(link, &mut modules, &mixed));
     }
     // A module that can lose enough bytes is divided, or a limit says why it is not.
-    if timer.stage(Stage::Gate, || worth > 0 && plan::needs_no_index(link, &modules)) {
+    let needs_no_index = || plan::needs_no_index(link, &modules) && !gate::have_failure(&modules);
+    if worth > 0 && timer.stage(Stage::Gate, needs_no_index) {
         return Ok(Outcome::Originals(Box::default()));
     }
     timer.work(summarize::divided_code(&modules));

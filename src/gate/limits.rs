@@ -6,6 +6,7 @@ use summaries::{Limit, LimitRecord, Severity};
 
 use crate::ids::ModuleId;
 use crate::inputs::Inputs;
+use crate::summarize::LoadedSummary;
 
 /// A limit with the module that it is about.
 pub type PlacedLimit = (Option<ModuleId>, LimitRecord);
@@ -36,6 +37,12 @@ pub fn is_failure(limit: Limit) -> bool {
             | Limit::ScriptFilePattern
             | Limit::NotWorth
     )
+}
+
+/// Whether the user hears of a failure of ours in one of these modules.
+pub fn have_failure(modules: &[LoadedSummary]) -> bool {
+    let mut limits = modules.iter().flat_map(|module| &module.summary.limits);
+    limits.any(|record| is_failure(record.limit))
 }
 
 /// The warning for a failure of ours, if there is one: the gravest, and of those the first.

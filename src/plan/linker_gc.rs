@@ -13,7 +13,6 @@ use summaries::{AtomKind, Granularity, ModuleKind, ModuleSummary};
 use super::action::{Action, Plan};
 use crate::config::{Config, DebugOption, Icf, UnwindPruning};
 use crate::estimate;
-use crate::gate;
 use crate::index::{Index, LinkInputs};
 use crate::inputs::{FileKind, Inputs};
 use crate::resolve::Resolution;
@@ -28,14 +27,12 @@ pub fn needs_no_analysis(config: &Config, inputs: &Inputs, resolution: &Resoluti
     !wants_plan(config) && removes_nearly_all(config, inputs, resolution)
 }
 
-/// Whether the link is the plain one after the estimate: no module is worth dividing, the linker removes the dead sections, and no failure has to be told.
+/// Whether the link is the plain one after the estimate: no module is worth dividing, and the linker removes the dead sections.
 pub fn needs_no_index(link: LinkInputs<'_>, modules: &[LoadedSummary]) -> bool {
     let LinkInputs { config, inputs, resolution, .. } = link;
     let is_undivided = |module: &LoadedSummary| {
-        let ModuleSummary { kind, granularity, limits, .. } = &module.summary;
-        *kind == ModuleKind::Native
-            && *granularity == Granularity::Sections
-            && !limits.iter().any(|record| gate::is_failure(record.limit))
+        let ModuleSummary { kind, granularity, .. } = &module.summary;
+        *kind == ModuleKind::Native && *granularity == Granularity::Sections
     };
     let code = || {
         let atoms = modules.iter().flat_map(|module| &module.summary.atoms);
