@@ -119,9 +119,13 @@ fn measure(
         return Err(format!("{}: fails with --prune-time", link.name()).into());
     }
     let divided = divided(&std::fs::read_to_string(told)?).unwrap_or_default();
+    for (output, level) in [("gc-ours", None), ("gc-functions", Some("--prune-level=functions"))] {
+        run_ok(pruned(link, output, "").args(["--gc-sections", "--prune-no-cache"]).args(level), &scratch)?;
+    }
     let text = |output: &str| text_size(&scratch.join(output));
     let (text_plain, text_gc, text_ours) = (text("plain")?, text("gc")?, text("cold")?);
     let missed = text_ours.saturating_sub(text("functions")?);
+    let missed_gc = text("gc-ours")?.saturating_sub(text("gc-functions")?);
     if text_ours * 100 > text_gc * 101 {
         let kept = format!("{} keeps {text_ours} bytes of .text, lld --gc-sections {text_gc}", link.name());
         return Err(kept.into());
@@ -152,6 +156,7 @@ fn measure(
         count(text_gc),
         count(text_ours),
         count(missed),
+        count(missed_gc),
     ];
     Ok((cells, ratios))
 }
@@ -283,6 +288,7 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         "`.text` lld gc",
         "`.text` ours",
         "missed",
+        "with gc",
     ]);
     let mut all = Vec::new();
     let good = table.links(corpus, |link| {
@@ -303,9 +309,9 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
          linker step; ours at the default level with lld behind. Cold: with an empty cache, which it fills; warm: with what an earlier \
          link left there; one changed: the same, but one object, the middle one by size, is new. *to functions*: the cold link beside one at \
          `--prune-level=functions` without a cache. *divided*: the share of the code that was decoded; *missed*: the bytes of `.text` that \
-         this level removes besides. All times are beside LLD {}, the newest that is installed.\n\n{}\n{}\n\
-         The floor of three links: symbols and relocations of all objects read once, the code of the objects from which something goes decoded once, and their \
-         pruned copies written, on one thread; and by how much the cold link takes longer than lld's.\n\n{}",
+         this level removes besides, *with gc* the same if both links have `--gc-sections`. All times are beside LLD {}, the newest that is installed.\n\n{}\n{}\n\
+         The floor of three links, on one thread: the symbols and relocations of all objects are read once, the code of the objects that are rewritten is decoded \
+         once, and their pruned copies are written. The last column is the time that the cold link takes longer than lld's.\n\n{}",
         options.runs,
         version.join("."),
         table.as_str(),

@@ -187,11 +187,11 @@ impl Estimate {
 struct ModuleBytes {
     loaded: u64,
     live_code: u64,
-    /// In sections that live, the ranges that are dead by themselves.
+    /// In sections that live, the ranges and atoms that are dead by themselves.
     dead: u64,
     /// In those sections, the local functions that may be dead with them.
     doubtful: u64,
-    /// In sections or atoms without a live byte.
+    /// In sections without a live byte.
     whole: u64,
 }
 
@@ -222,13 +222,27 @@ fn of_link(link: LinkInputs<'_>, parts: &mut GraphParts, threshold: u64) -> Esti
     let live_code: u64 = bytes.iter().map(|bytes| bytes.live_code).sum();
     // Values are followed in all live functions, or in none.
     let is_followed = config.prune.level == Level::Pointers && live_code <= config.prune.budget();
-    let not_worth = not_worth(link, &index, reached, &bytes, threshold);
+    let not_worth = not_worth(link, &index, &reached, &bytes, threshold);
     let divide = |position: &usize| {
         let ModuleBytes { dead, live_code, .. } = bytes[*position];
         let is_worth = not_worth.binary_search_by_key(position, |(position, _)| *position).is_err();
         is_undivided(position) && (dead > 0 && is_worth || is_followed && live_code > 0)
     };
     Estimate { divide: (0..summaries.len()).filter(divide).collect(), not_worth }
+}
+
+/// For each atom of a module, whether its section has no live byte. Linkers that collect sections remove those by themselves.
+fn dead_sections(
+    reached: &Reached<'_>,
+    index: &Index,
+    summary: &ModuleSummary,
+    position: usize,
+) -> Vec<bool> {
+    let atoms = || index.atoms_of(position).zip(&summary.atoms);
+    let live = atoms().filter(|(id, _)| reached.is_live(reached.graph.ranges_of(*id).start));
+    let mut live: Vec<u32> = live.map(|(_, atom)| atom.section).collect();
+    live.sort_unstable();
+    atoms().map(|(_, atom)| live.binary_search(&atom.section).is_err()).collect()
 }
 
 fn module_bytes(
@@ -239,14 +253,15 @@ fn module_bytes(
 ) -> ModuleBytes {
     let (graph, is_live) = (reached.graph, |node| reached.is_live(node));
     let mut bytes = ModuleBytes::default();
-    for (id, atom) in index.atoms_of(position).zip(&summary.atoms) {
+    let dead_sections = dead_sections(reached, index, summary, position);
+    for ((id, atom), is_section_dead) in index.atoms_of(position).zip(&summary.atoms).zip(dead_sections) {
         if index.discarded[id] || !atom.kind.is_alloc() {
             continue;
         }
         bytes.loaded += atom.size;
         let ranges = graph.ranges_of(id);
         if !is_live(ranges.start) {
-            bytes.whole += atom.size;
+            *if is_section_dead { &mut bytes.whole } else { &mut bytes.dead } += atom.size;
             continue;
         }
         let of = |kind: RangeKind, live: bool| -> u64 {
@@ -265,12 +280,12 @@ fn module_bytes(
     bytes
 }
 
-/// The modules that are passed on as they are. Each keeps its own dead bytes and those that only it refers to. The modules that keep least come
-/// first, until together they would keep too much.
+/// The modules that are passed on as they are, with the bytes that each keeps for that: its own dead ones and those that it refers to. The modules
+/// that keep least come first, until together they would keep too much.
 fn not_worth(
     link: LinkInputs<'_>,
     index: &Index,
-    mut reached: Reached<'_>,
+    reached: &Reached<'_>,
     bytes: &[ModuleBytes],
     threshold: u64,
 ) -> Vec<(usize, u64)> {
@@ -285,39 +300,72 @@ fn not_worth(
             && summaries[*position].kind == ModuleKind::Native
             && !index.modules[*position].kept_whole
     };
-    let candidates: Vec<usize> = (0..bytes.len()).filter(goes).filter(|p| own(*p) < threshold).collect();
-    let graph = reached.graph;
-    for position in &candidates {
-        let atoms =
-            index.atoms_of(*position).filter(|id| !index.discarded[*id]).map(|id| graph.ranges_of(id));
-        let stay: Vec<_> =
-            atoms.filter(|ranges| !config.lld_collects() || reached.is_live(ranges.start)).collect();
-        reached.add(stay.into_iter().flatten(), *position as u32 + 1);
-    }
-    let mut kept: BTreeMap<usize, u64> =
-        candidates.iter().map(|position| (*position, own(*position))).collect();
-    for position in (0..summaries.len()).filter(|position| candidates.binary_search(position).is_err()) {
-        for node in index.atoms_of(position).flat_map(|id| graph.ranges_of(id)) {
-            if let Some(by) = reached.by_module(node)
-                && let Some(sum) = kept.get_mut(&by)
-            {
-                *sum += graph.size(node);
+    let candidates = (0..bytes.len()).filter(goes).filter(|p| own(*p) < threshold);
+    let candidates = candidates.map(|position| (position, own(position))).collect();
+    let live: u64 = bytes.iter().map(|bytes| bytes.loaded.saturating_sub(bytes.whole + bytes.dead)).sum();
+    let fitting = |kept: &Kept| -> BTreeMap<usize, u64> {
+        let mut sums: Vec<(u64, usize)> = kept.sums.iter().map(|(position, sum)| (*sum, *position)).collect();
+        sums.sort_unstable();
+        let mut left = live / LIVE_FOR_ONE;
+        let fits = |(sum, _): &(u64, usize)| {
+            let fits = *sum < threshold && *sum <= left;
+            left -= if fits { *sum } else { 0 };
+            fits
+        };
+        sums.into_iter().take_while(fits).map(|(_, position)| (position, own(position))).collect()
+    };
+    let first = fitting(&Kept::by(link, index, reached, &candidates));
+    // What a module refers to was counted for another one if both do. That one may not be among them any more.
+    let kept = Kept::by(link, index, reached, &first);
+    let second = fitting(&kept);
+    let too_much = kept.nodes.iter().filter(|(_, by)| !second.contains_key(by)).map(|(node, _)| *node);
+    let too_much: Vec<u32> = too_much.collect();
+    let refers = reached.graph.referrers(&too_much);
+    let keeps_little = |(position, _): &(usize, u64)| {
+        let mut nodes = index.atoms_of(*position).flat_map(|id| reached.graph.ranges_of(id));
+        !nodes.any(|node| refers[node as usize])
+    };
+    kept.sums.into_iter().filter(|(p, _)| second.contains_key(p)).filter(keeps_little).collect()
+}
+
+/// The dead bytes that modules keep if they are passed on as they are.
+struct Kept {
+    /// By position: the bytes of the module itself, and those of other modules that it is the first one to refer to.
+    sums: BTreeMap<usize, u64>,
+    /// The vertices of other modules, each with the position of the first module that refers to it.
+    nodes: Vec<(u32, usize)>,
+}
+
+impl Kept {
+    /// The bytes that these modules keep, of which the own bytes are known.
+    fn by(
+        link: LinkInputs<'_>,
+        index: &Index,
+        reached: &Reached<'_>,
+        modules: &BTreeMap<usize, u64>,
+    ) -> Self {
+        let LinkInputs { config, summaries, .. } = link;
+        let (graph, mut all) = (reached.graph, reached.clone());
+        for position in modules.keys() {
+            let atoms = index.atoms_of(*position).filter(|id| !index.discarded[*id]);
+            all.add(atoms.flat_map(|id| graph.ranges_of(id)), *position as u32 + 1);
+        }
+        let mut kept = Kept { sums: modules.clone(), nodes: Vec::new() };
+        for position in (0..summaries.len()).filter(|position| !modules.contains_key(position)) {
+            let dead_sections = dead_sections(reached, index, summaries[position], position);
+            let atoms = index.atoms_of(position).zip(dead_sections);
+            let atoms = atoms.filter(|(_, is_section_dead)| !(config.lld_collects() && *is_section_dead));
+            for node in atoms.flat_map(|(id, _)| graph.ranges_of(id)) {
+                if let Some(by) = all.by_module(node)
+                    && let Some(sum) = kept.sums.get_mut(&by)
+                {
+                    *sum += graph.size(node);
+                    kept.nodes.push((node, by));
+                }
             }
         }
+        kept
     }
-    let live: u64 = bytes.iter().map(|bytes| bytes.loaded.saturating_sub(bytes.whole + bytes.dead)).sum();
-    let mut left = live / LIVE_FOR_ONE;
-    let mut sums: Vec<(u64, usize)> = kept.into_iter().map(|(position, sum)| (sum, position)).collect();
-    sums.sort_unstable();
-    let fits = |(sum, _): &(u64, usize)| {
-        let fits = *sum < threshold && *sum <= left;
-        left -= if fits { *sum } else { 0 };
-        fits
-    };
-    let mut fitting: Vec<(usize, u64)> =
-        sums.into_iter().take_while(fits).map(|(sum, position)| (position, sum)).collect();
-    fitting.sort_unstable();
-    fitting
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ pub(super) struct RangeGraph {
 }
 
 /// The vertices that the program reaches, and then those that one module after the other reaches.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Reached<'g> {
     pub(super) graph: &'g RangeGraph,
     /// By vertex: [`BY_PROGRAM`], one more than the position of the first module that reaches it, or [`NO_NODE`].
@@ -89,7 +89,7 @@ pub(super) const BY_PROGRAM: u32 = 0;
 
 impl<'g> Reached<'g> {
     pub(super) fn new(graph: &'g RangeGraph) -> Self {
-        Reached { graph, by: vec![NO_NODE; graph.ranges.ranges.len()] }
+        Reached { graph, by: vec![NO_NODE; graph.ranges.count()] }
     }
 
     /// Reach from these vertices all that nothing before reached.
@@ -143,6 +143,16 @@ impl Ranges {
         self.ranges.len() + 1 == self.first.len()
     }
 
+    /// The number of vertices in all.
+    fn count(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// The range of a vertex, by its number.
+    fn of(&self, node: u32) -> SymbolRange {
+        self.ranges[node as usize]
+    }
+
     /// The vertices of an atom, its own first.
     fn of_atom(&self, atom: usize) -> Range<u32> {
         self.first[atom]..self.first[atom + 1]
@@ -187,13 +197,12 @@ impl RangeEdges {
         };
         let definitions = (0..summary.symbols.len()).filter_map(definition).collect();
         let own = EdgeTarget::Own;
-        let mut edges: Vec<(u32, EdgeTarget)> =
-            Vec::with_capacity(summary.references.len() + ranges.ranges.len());
+        let mut edges: Vec<(u32, EdgeTarget)> = Vec::with_capacity(summary.references.len() + ranges.count());
         for (id, atom) in summary.atoms.iter().enumerate() {
             let of_atom = ranges.of_atom(id);
             for node in of_atom.clone().skip(1) {
                 edges.push((node, own(of_atom.start)));
-                if ranges.ranges[node as usize].kind == RangeKind::WithSection {
+                if ranges.of(node).kind == RangeKind::WithSection {
                     edges.push((of_atom.start, own(node)));
                 }
             }
@@ -224,7 +233,7 @@ impl RangeEdges {
                 }
             }
         }
-        let mut counts = vec![0; ranges.ranges.len()];
+        let mut counts = vec![0; ranges.count()];
         edges.iter().for_each(|(from, _)| counts[*from as usize] += 1);
         let starts = counts.iter().scan(0, |end, count| Some(std::mem::replace(end, *end + count)));
         let mut next: Vec<u32> = starts.collect();
@@ -241,10 +250,7 @@ impl RangeEdges {
 impl RangeGraph {
     /// The graph of a link with the vertices and edges of its modules, which are in load order.
     pub(super) fn new(symbols: usize, modules: &[(&Ranges, &RangeEdges)]) -> Self {
-        let sum = |of: &dyn Fn(&Ranges, &RangeEdges) -> usize| modules.iter().map(|(r, e)| of(r, e)).sum();
-        let (atoms, nodes): (usize, usize) = (sum(&|r, _| r.first.len() - 1), sum(&|r, _| r.ranges.len()));
-        let mut ranges = Ranges::new(atoms);
-        ranges.ranges.reserve(nodes);
+        let mut ranges = Ranges::new(modules.iter().map(|(ranges, _)| ranges.first.len()).sum());
         let mut of_symbols = vec![NO_NODE; symbols];
         for (module, edges) in modules {
             let base = ranges.ranges.len() as u32;
@@ -254,8 +260,8 @@ impl RangeGraph {
             edges.definitions.iter().for_each(|(symbol, node)| of_symbols[symbol.index()] = base + node);
         }
         ranges.first.push(ranges.ranges.len() as u32);
-        let mut target_start = Vec::with_capacity(nodes + 1);
-        let mut targets = Vec::with_capacity(sum(&|_, e| e.targets.len()));
+        let mut target_start = Vec::with_capacity(ranges.count() + 1);
+        let mut targets = Vec::with_capacity(modules.iter().map(|(_, edges)| edges.targets.len()).sum());
         let (mut base, mut end) = (0, 0);
         for (module, edges) in modules {
             // A symbol without a range has no vertex, so that its edge goes.
@@ -270,7 +276,7 @@ impl RangeGraph {
                 }));
                 end = targets.len() as u32;
             }
-            base += module.ranges.len() as u32;
+            base += module.count() as u32;
         }
         target_start.push(end);
         RangeGraph { ranges, target_start, targets, of_symbols }
@@ -286,13 +292,33 @@ impl RangeGraph {
         &self.targets[start as usize..end as usize]
     }
 
+    /// By vertex, whether one of these vertices is reachable from it.
+    pub(super) fn referrers(&self, nodes: &[u32]) -> Vec<bool> {
+        let mut reaches = vec![false; self.ranges.count()];
+        let mut work = nodes.to_vec();
+        let edges = |node: u32| self.targets(node).iter().map(move |target| (*target, node));
+        let mut backwards: Vec<(u32, u32)> = match nodes {
+            [] => Vec::new(),
+            _ => (0..self.ranges.count() as u32).flat_map(edges).collect(),
+        };
+        backwards.sort_unstable();
+        while let Some(node) = work.pop() {
+            if !std::mem::replace(&mut reaches[node as usize], true) {
+                let first = backwards.partition_point(|(target, _)| *target < node);
+                let sources = backwards[first..].iter().take_while(|(target, _)| *target == node);
+                work.extend(sources.map(|(_, source)| *source));
+            }
+        }
+        reaches
+    }
+
     pub(super) fn kind(&self, node: u32) -> RangeKind {
-        self.ranges.ranges[node as usize].kind
+        self.ranges.of(node).kind
     }
 
     /// In bytes; of an atom's own vertex those that no other range of it has.
     pub(super) fn size(&self, node: u32) -> u64 {
-        self.ranges.ranges[node as usize].size
+        self.ranges.of(node).size
     }
 
     /// The global symbols that a module refers to, each with the range that does.

@@ -39,10 +39,10 @@ pub fn is_failure(limit: Limit) -> bool {
     )
 }
 
-/// Whether the user hears of a failure of ours in one of these modules.
+/// Whether one of these modules has a failure that [`warning`] tells the user.
 pub fn have_failure(modules: &[LoadedSummary]) -> bool {
-    let mut limits = modules.iter().flat_map(|module| &module.summary.limits);
-    limits.any(|record| is_failure(record.limit))
+    let mut limits = modules.iter().flat_map(|module| &module.summary.limits).map(|record| record.limit);
+    limits.any(|limit| limit.severity() >= Severity::Module && is_failure(limit))
 }
 
 /// The warning for a failure of ours, if there is one: the gravest, and of those the first.

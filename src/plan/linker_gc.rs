@@ -8,7 +8,7 @@
 
 use rayon::prelude::*;
 use summaries::native::divisible::{SectionBytes, section_bytes};
-use summaries::{AtomKind, Granularity, ModuleKind, ModuleSummary};
+use summaries::{Granularity, ModuleKind, ModuleSummary};
 
 use super::action::{Action, Plan};
 use crate::config::{Config, DebugOption, Icf, UnwindPruning};
@@ -27,16 +27,13 @@ pub fn needs_no_analysis(config: &Config, inputs: &Inputs, resolution: &Resoluti
     !wants_plan(config) && removes_nearly_all(config, inputs, resolution)
 }
 
-/// Whether the link is the plain one after the estimate: no module is worth dividing, and the linker removes the dead sections.
+/// Whether the link is the plain one after the estimate: no module is worth dividing, and the linker removes the dead sections. Modules in which
+/// called values are followed are divided.
 pub fn needs_no_index(link: LinkInputs<'_>, modules: &[LoadedSummary]) -> bool {
     let LinkInputs { config, inputs, resolution, .. } = link;
     let is_undivided = |module: &LoadedSummary| {
         let ModuleSummary { kind, granularity, .. } = &module.summary;
         *kind == ModuleKind::Native && *granularity == Granularity::Sections
-    };
-    let code = || {
-        let atoms = modules.iter().flat_map(|module| &module.summary.atoms);
-        atoms.filter(|atom| atom.kind == AtomKind::Code).map(|atom| atom.size).sum()
     };
     !wants_plan(config)
         && is_for_linker(config)
@@ -44,7 +41,6 @@ pub fn needs_no_index(link: LinkInputs<'_>, modules: &[LoadedSummary]) -> bool {
         && inputs.limits.is_empty()
         && resolution.limits.is_empty()
         && modules.iter().all(is_undivided)
-        && config.prune.follows_no_values(code())
 }
 
 /// Whether what goes is asked for, though it may be left to the linker.

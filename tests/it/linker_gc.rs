@@ -114,6 +114,47 @@ fn a_link_of_whole_sections_is_not_analysed() {
     }
 }
 
+/// lld collects the sections of `many.c`. The functions of `mono.c` share one section, so that its code is looked at.
+#[test]
+fn a_link_in_which_no_module_is_worth_dividing_is_not_indexed() {
+    let mut session = Session::new("linker_gc/not-indexed");
+    let dir = session.dir().to_owned();
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    tools::shim_dir(&session.path("plain"), &Linker::Lld.path());
+    // More live code than what called values are followed in.
+    let function =
+        |name: &str| format!("void {name}(void) {{ __asm__ volatile (\".skip 16384, 0x90\"); }}\n");
+    let many: String = (0..50).map(|i| function(&format!("f{i}"))).collect();
+    session.write("many.c", many + "void two(void);\nvoid dead(void) { two(); }\n");
+    session.write("mono.c", function("one") + &function("two"));
+    session.write(
+        "main.c",
+        "void f0(void); void one(void); void two(void);\nint main(void) { f0(); one(); two(); return 0; }\n",
+    );
+    session.write("half.c", "void f0(void); void one(void);\nint main(void) { f0(); one(); return 0; }\n");
+    session.write("odd.s", ".globl odd\n.text\nodd: ret\n.section .odd,\"a\",@0x6fffff01\n.quad 1\n");
+    session.must(&Job::new(&dir, "gcc").words("-O1 -ffunction-sections -c many.c main.c half.c"));
+    session.must(&Job::new(&dir, "gcc").words("-O1 -c mono.c odd.s"));
+    let mut link = |folder: &str, words: &str| {
+        let job = Job::new(&dir, "gcc").words("many.o mono.o -Wl,--gc-sections -o out -B").arg(folder);
+        let outcome = session.must(&job.words(words).env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        session.must(&Job::new(&dir, "./out"));
+        (outcome.stderr, fs::read(session.path("out")).unwrap())
+    };
+    let (_, plain) = link("plain", "main.o");
+    let time = "-Wl,--prune-time -Wl,--prune-no-cache";
+    let (told, output) = link("shims", &format!("main.o {time}"));
+    assert!(told.contains("summarise") && !told.contains("index") && output == plain, "{told}");
+    // Half of its code is dead here, but for a dead function that lld removes.
+    let (told, output) = link("shims", &format!("half.o {time}"));
+    assert!(told.contains("index") && output.len() < plain.len(), "{told}");
+    // The user still hears of a module that is not understood, and gets the report.
+    let (told, _) = link("shims", "main.o odd.o");
+    assert!(told.contains("odd.o") && told.contains("kept whole"), "{told}");
+    let (told, output) = link("shims", &format!("main.o {time} -Wl,--prune-report=report.json"));
+    assert!(told.contains("index") && output == plain, "{told}");
+}
+
 #[test]
 fn a_link_of_bitcode_is_left_to_llvm() {
     let mut session = Session::new("linker_gc/bitcode");
