@@ -117,30 +117,32 @@ impl Workspace {
 
     /// Put the finished output into its place, which [`can_publish`] has looked at.
     pub fn publish(&self, config: &Config) -> Result<()> {
-        let (new, old) = (&self.temporary_output, &config.output);
-        if new == old {
+        if self.temporary_output == config.output {
             return Ok(());
         }
-        let no_file = || {
-            Error::new(Stage::Link, "the output has become something else than a file")
-                .in_file(old.display().to_string())
-        };
         if !can_publish(config) {
-            return Err(no_file());
+            return Err(Error::new(Stage::Link, "the output has become something else than a file")
+                .in_file(config.output.display().to_string()));
         }
-        // ext4 writes a file to the disk when it replaces another by its name. Two names that change places are not that case, and the old
-        // output goes with the folder.
-        let exchange = || rustix::fs::renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_ok();
-        if !exchange() {
-            return std::fs::rename(new, old)
-                .map_err(|e| Error::io(Stage::Link, old, "publish the output", e));
-        }
-        if new.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-            exchange();
-            return Err(no_file());
-        }
-        Ok(())
+        put_in_place(&self.temporary_output, &config.output)
+            .map_err(|e| Error::io(Stage::Link, &config.output, "publish the output", e))
     }
+}
+
+/// Give a new file the name of an old one, if there is one. The old one then has the new one's name, on file systems that can exchange names.
+///
+/// ext4 writes a file to the disk when it replaces another by its name. It does not if two names are exchanged.
+fn put_in_place(new: &Path, old: &Path) -> std::io::Result<()> {
+    let exchange = || rustix::fs::renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE);
+    if exchange().is_err() {
+        return std::fs::rename(new, old);
+    }
+    // Its contents are somebody's, and ours are removed.
+    if new.symlink_metadata()?.is_dir() {
+        exchange()?;
+        return Err(std::io::ErrorKind::IsADirectory.into());
+    }
+    Ok(())
 }
 
 impl Drop for Workspace {
@@ -279,6 +281,24 @@ mod tests {
         assert!(small.starts_with("/dev/shm") && !large.starts_with("/dev/shm"));
         remove(&mut folders());
         assert!(!small.exists() && !large.exists());
+    }
+
+    #[test]
+    fn a_new_file_takes_the_place_of_a_file_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (new, old) = (folder.path().join("new"), folder.path().join("old"));
+        let read = || std::fs::read_to_string(&old).unwrap();
+        for contents in ["first", "second"] {
+            std::fs::write(&new, contents).unwrap();
+            put_in_place(&new, &old).unwrap();
+            assert_eq!(read(), contents);
+        }
+        std::fs::remove_file(&old).unwrap();
+        std::fs::create_dir(&old).unwrap();
+        std::fs::write(old.join("kept"), "").unwrap();
+        std::fs::write(&new, "third").unwrap();
+        assert!(put_in_place(&new, &old).is_err());
+        assert!(old.join("kept").exists() && std::fs::read_to_string(&new).unwrap() == "third");
     }
 
     #[test]
