@@ -303,12 +303,12 @@ fn mark_used(path: &Path, meta: &fs::Metadata) {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
+pub(super) mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
-    fn summary(name: &[u8]) -> ModuleSummary {
+    pub(in crate::summarize) fn summary(name: &[u8]) -> ModuleSummary {
         let mut summary = ModuleSummary::opaque();
         summary.push_name(name);
         summary

@@ -109,15 +109,10 @@ impl Pack {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::cache::tests::summary;
     use super::super::cache::{self, DEFAULT_LIMIT};
     use super::*;
     use summaries::Granularity;
-
-    fn summary(name: &[u8]) -> ModuleSummary {
-        let mut summary = ModuleSummary::opaque();
-        summary.push_name(name);
-        summary
-    }
 
     fn key_of(bytes: &[u8]) -> CacheKey {
         cache::key(&hash(bytes), Granularity::Functions)

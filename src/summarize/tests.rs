@@ -28,6 +28,23 @@ fn inputs(objects: &[PathBuf]) -> (Inputs, Vec<ModuleId>) {
     (inputs, loaded)
 }
 
+/// Summarise as a link does, with a cache or without one.
+fn made(
+    inputs: &Inputs,
+    loaded: &[ModuleId],
+    granularity: Granularity,
+    cache: Option<&Cache>,
+) -> Vec<LoadedSummary> {
+    summarise(inputs, loaded, granularity, LinkCache { cache, ..LinkCache::default() }, false)
+}
+
+/// Keep what is new, unless an input has changed.
+fn put(inputs: &Inputs, made: &[LoadedSummary], cache: &Cache) {
+    let keys: Vec<_> = made.iter().map(|s| s.key).collect();
+    let summaries: Vec<_> = made.iter().map(|s| &s.summary).collect();
+    LinkCache { cache: Some(cache), pack: None, keys: &keys }.if_unchanged(inputs).put_new(&summaries);
+}
+
 fn command(words: &[&str], dir: &Path) -> Vec<std::ffi::OsString> {
     words.iter().map(|w| w.replace("DIR", &dir.display().to_string()).into()).collect()
 }
@@ -44,23 +61,15 @@ fn order_and_cache() {
     let (inputs, mut loaded) = inputs(&objects);
     loaded.reverse();
     let cache = Cache::new(dir.path().join("cache"), cache::DEFAULT_LIMIT);
-    let plain = summarise(&inputs, &loaded, Granularity::Sections, LinkCache::default(), false);
+    let plain = made(&inputs, &loaded, Granularity::Sections, None);
     for origin in [Origin::Extracted, Origin::Cache] {
-        let cached = summarise(
-            &inputs,
-            &loaded,
-            Granularity::Sections,
-            LinkCache { cache: Some(&cache), ..LinkCache::default() },
-            false,
-        );
+        let cached = made(&inputs, &loaded, Granularity::Sections, Some(&cache));
         let expected = [Origin::Extracted, Origin::Extracted, Origin::Extracted, origin, origin];
         assert_eq!(cached.iter().map(|s| s.origin).collect::<Vec<_>>(), expected);
         for (a, b) in plain.iter().zip(&cached) {
             assert_eq!((a.module, &a.summary), (b.module, &b.summary));
         }
-        let keys: Vec<_> = cached.iter().map(|s| s.key).collect();
-        let summaries: Vec<_> = cached.iter().map(|s| &s.summary).collect();
-        LinkCache { cache: Some(&cache), pack: None, keys: &keys }.if_unchanged(&inputs).put_new(&summaries);
+        put(&inputs, &cached, &cache);
     }
     assert_eq!(plain.iter().map(|s| s.module).collect::<Vec<_>>(), loaded);
 }
@@ -72,16 +81,8 @@ fn an_input_that_changes_is_not_cached() {
     let (inputs, loaded) = inputs(&[compile(dir.path(), "a", &source)]);
     let cache = Cache::new(dir.path().join("cache"), cache::DEFAULT_LIMIT);
     let keep = || {
-        let made = summarise(
-            &inputs,
-            &loaded,
-            Granularity::Functions,
-            LinkCache { cache: Some(&cache), ..LinkCache::default() },
-            false,
-        );
-        let keys: Vec<_> = made.iter().map(|s| s.key).collect();
-        let summaries: Vec<_> = made.iter().map(|s| &s.summary).collect();
-        LinkCache { cache: Some(&cache), pack: None, keys: &keys }.if_unchanged(&inputs).put_new(&summaries);
+        let made = made(&inputs, &loaded, Granularity::Functions, Some(&cache));
+        put(&inputs, &made, &cache);
         made[0].origin
     };
     let object = dir.path().join("a.o");
@@ -134,12 +135,9 @@ fn a_sidecar_is_used_while_it_fits() {
     summarize_command(&command(&["--prune-level=sections", "DIR/a.o", "-o", "DIR/a.o.ltosum"], dir.path()))
         .unwrap();
     let (before, loaded) = inputs(&[object]);
-    let found = &summarise(&before, &loaded, Granularity::Sections, LinkCache::default(), false)[0];
+    let found = &made(&before, &loaded, Granularity::Sections, None)[0];
     assert_eq!(found.origin, Origin::Sidecar);
-    assert_eq!(
-        summarise(&before, &loaded, Granularity::Functions, LinkCache::default(), false)[0].origin,
-        Origin::Extracted
-    );
+    assert_eq!(made(&before, &loaded, Granularity::Functions, None)[0].origin, Origin::Extracted);
     assert_eq!(found.summary, extract::extract(before.module_bytes(loaded[0]), Granularity::Sections));
 
     // Whatever byte of it is another one, also where it still says something.
@@ -149,17 +147,13 @@ fn a_sidecar_is_used_while_it_fits() {
         let mut bad = good.clone();
         bad[at] ^= 1;
         fs::write(&path, bad).unwrap();
-        let origin =
-            summarise(&before, &loaded, Granularity::Sections, LinkCache::default(), false)[0].origin;
+        let origin = made(&before, &loaded, Granularity::Sections, None)[0].origin;
         assert_eq!(origin, Origin::Extracted, "byte {at}");
     }
     fs::write(&path, good).unwrap();
 
     let (after, loaded) = inputs(&[compile(dir.path(), "a", "int f(void) { return g(); }")]);
-    assert_eq!(
-        summarise(&after, &loaded, Granularity::Sections, LinkCache::default(), false)[0].origin,
-        Origin::Extracted
-    );
+    assert_eq!(made(&after, &loaded, Granularity::Sections, None)[0].origin, Origin::Extracted);
 }
 
 /// The section is there with its final size before the summary is made, and only its contents change afterwards.
@@ -276,10 +270,7 @@ fn summaries_beside_an_archive_are_used_while_they_fit() {
         (inputs, loaded)
     };
     let origins = |(inputs, loaded): &(Inputs, Vec<ModuleId>)| -> Vec<Origin> {
-        summarise(inputs, loaded, Granularity::Functions, LinkCache::default(), false)
-            .iter()
-            .map(|s| s.origin)
-            .collect()
+        made(inputs, loaded, Granularity::Functions, None).iter().map(|s| s.origin).collect()
     };
     let before = ar();
     assert_eq!(origins(&before), [Origin::Extracted; 2]);
