@@ -1,8 +1,8 @@
-//! What a pruned link costs at least: the tables that must be read, the code that must be decoded and the objects that must be written.
+//! The floor of a pruned link: the time to read its tables, to decode its code and to write its objects, if nothing else is done.
 //!
-//! Each of the three is done here by the shortest loop, on one thread, with the bytes of the link. The tables are the symbols and relocations of
-//! all loaded objects. The code is that of the objects from which something goes. Their pruned copies are written to one file.
-//! Left out: what is read of shared libraries, the links' own start and end, and everything that decides.
+//! Each of the three is one short loop over the bytes of the link, on one thread. The first loop reads the symbols and relocations of
+//! all loaded objects. The second one decodes the code of the objects that are rewritten. The third one writes their pruned copies to one file.
+//! The floor does not include shared libraries, the start and end of the process, or any decision.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

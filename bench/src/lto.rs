@@ -1,8 +1,8 @@
 //! `bench lto`: programs of LLVM bitcode, in every form in which it reaches a linker, linked by lld alone and pruned.
 //!
-//! The modes are those of `build.sh --lto`. Both programs pass the same check, and ours is never larger. Where bitcode has summaries, links at the
-//! default level stand beside those of lld alone: with an empty cache of LLVM's code generator, and again with what that left there.
-//! Left out: other linkers, behind which bitcode isn't pruned.
+//! The modes are those of `build.sh --lto`. Both programs pass the same check, and ours is never larger. If the bitcode has summaries, the linker
+//! step is timed with lto-prune at its default level and with lld alone. Each is timed with an empty cache of generated code, and again with a full one.
+//! Other linkers are not measured, because bitcode is not pruned for them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,8 +70,8 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
 /// So many rounds with an empty cache: code generation takes longest, and as long for both.
 const COLD_ROUNDS: usize = 3;
 
-/// The times of links at the default level beside those of lld alone: of each with an empty cache of generated code and of one again, in
-/// milliseconds, and their ratio. The cache is full from the last round before.
+/// The cells of a row: the time of lld alone and of ours in milliseconds, and their ratio. The first three are with an empty cache of
+/// generated code, the others with a full one. Ours is at the default level.
 fn thin_links(
     corpus: &Corpus,
     options: &Options,

@@ -101,8 +101,8 @@ pub struct FunctionSummary {
     /// The values of registers on return, sorted by register: rax, rcx, rdx, xmm0 to xmm3. A register that is `preserved` may be left
     /// out if nothing else is returned there.
     pub results: Vec<(Register, ValueIdx)>,
-    /// The registers of [`PRESERVABLE`](crate::registers::PRESERVABLE) that may hold on a return what they held at entry, or what
-    /// `results` says: a bit per register. Each caller finds its own value there.
+    /// The registers of [`PRESERVABLE`](crate::registers::PRESERVABLE) that may still hold their entry value on a return, a bit per register.
+    /// On other returns they hold the values of `results`. Each caller finds its own value there.
     pub preserved: u64,
     /// Values that may hold anything if control enters at a label from outside (`__builtin_longjmp`).
     pub indirect_entry_values: Vec<ValueIdx>,

@@ -238,7 +238,7 @@ fn what_a_function_leaves_alone() {
     ] {
         assert_eq!(preserved(body), ["rax", "xmm0", "xmm1"], "{body}");
     }
-    // What is called may do the same, and so may what is jumped to: it finds what was in rax at entry, and what it leaves there is returned.
+    // A callee may leave rax alone as well, and so may the target of a jump. It gets the entry value of rax, and its rax is returned.
     for body in [
         "sub $8, %rsp; call g; add $8, %rsp; ret",
         "jmp g",

@@ -196,7 +196,7 @@ impl Oracle {
     }
 
     fn label(&mut self, function: &FunctionSummary, f: usize) {
-        // A library may jump to the label, with what its caller has in any register.
+        // A library may jump to the label. Every register of its caller then has the value that it had there.
         if !function.indirect_entry_values.is_empty() && !self.unknown_takes_all {
             (self.unknown_takes_all, self.changed) = (true, true);
         }
