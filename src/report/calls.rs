@@ -62,9 +62,9 @@ pub struct FlowReport {
     pub stubs: usize,
     pub constraints: usize,
     pub nodes: usize,
-    /// The clones of functions that hand out memory, one for each call.
+    /// The clones of functions, each for one call or for unseen code.
     #[serde(rename = "instances")]
-    pub heap_clones: usize,
+    pub clones: usize,
     /// Memory objects that a budget joined with others.
     pub joined_objects: usize,
     /// Work of the fixpoint, in elements looked at.
@@ -102,7 +102,7 @@ pub(super) fn counts(facts: Facts<'_>) -> Option<FlowReport> {
         stubs: counts.stubs,
         constraints: counts.constraints,
         nodes: counts.nodes,
-        heap_clones: counts.heap_clones,
+        clones: counts.clones,
         joined_objects: counts.joined_objects,
         steps: counts.steps,
         given_up: match counts.given_up {

@@ -64,6 +64,11 @@ pub struct CallSite {
     pub callee: Callee,
     /// A jump through a register or memory that may also stay in the function: a target inside it is no call.
     pub jump: bool,
+    /// al is zero, so that a callee with variable arguments finds none in vector registers (psABI 3.2.3).
+    pub no_vectors: bool,
+    /// The registers that hold the address of a constant string, sorted, with the number of arguments that it asks for at most if it is a
+    /// format. Only of calls of functions that the module does not define.
+    pub formats: Vec<(Register, u8)>,
     /// What registers hold at the call, sorted by register: if the callees since then have preserved it, for there are some that
     /// preserve what others clobber. A register that is left out holds no address, or what this function's caller left there; of rax
     /// that is said, too. Unseen code is passed nothing in others than [`CONVENTIONAL`](crate::registers::CONVENTIONAL).

@@ -19,8 +19,10 @@ pub(super) struct Budget {
     pub(super) pairs: usize,
     /// Elements of a set from which on what is accessed through it is accessed once for all that hold it.
     pub(super) alike: usize,
-    /// Clones of a function that hands out memory; what else calls it shares one.
-    pub(super) heap_clones: usize,
+    /// Clones of a function for calls; what else calls it shares one.
+    pub(super) clones: usize,
+    /// Values of a function that has a clone for unseen code, at most. This bounds the constraints that are added twice.
+    pub(super) unseen_values: u32,
     /// Elements of sets that are made before those that nobody holds are forgotten.
     pub(super) room: usize,
     /// Steps that are free for every link, however small it is.
@@ -41,7 +43,8 @@ pub(super) const BUDGET: Budget = Budget {
     objects: 24,
     pairs: 16,
     alike: 8,
-    heap_clones: 16,
+    clones: 16,
+    unseen_values: 1024,
     room: 1 << 20,
     free: 300_000,
     steps: [400, 500, 1200],

@@ -37,7 +37,8 @@ impl Flow<'_> {
         if !std::mem::replace(&mut self.functions[function as usize].escaped, true) {
             // Wherever the address leads: with one place of it, unseen code has the others too.
             self.enter_at_label(function);
-            self.open(function);
+            let entered = self.clone_for_unseen(function, atom);
+            self.open(entered);
         }
     }
 

@@ -14,6 +14,7 @@ use summaries::relation::{Constraint, FunctionSummary};
 use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx, atom_flags};
 
 use super::budget::Budget;
+use super::cloning::Dependence;
 use super::graph::{
     CELL, ComplexConstraint, ConstraintGraph, ESCAPED, EscapeReason, Event, MemoryClass, NodeId,
     OverdefinedReason,
@@ -45,7 +46,7 @@ const FRAME: (i64, i64) = (-(1 << 18), 1 << 12);
 /// The offset in the callee's frame where stack parameters begin: behind the return address.
 pub(super) const FIRST_STACK_PARAMETER: i64 = 8;
 
-/// How many functions may stand between one and the library.
+/// The number of functions that do for a clone what depends on the call.
 pub(super) const MAX_DEPTH: usize = 3;
 
 /// A function that has a summary, for all that enters it or for one call.
@@ -58,10 +59,16 @@ pub(super) struct FunctionClone {
     pub(super) frame: Option<u32>,
     pub(super) active: bool,
     pub(super) escaped: bool,
-    /// Whether it hands out memory, by how many functions may stand between it and the library, once somebody asked.
-    pub(super) hands_out: [Option<bool>; MAX_DEPTH + 1],
-    /// How many others of the same function there are.
+    /// What of it depends on the call, by the number of functions that may act for this one, once somebody asked.
+    pub(super) depends: [Option<Dependence>; MAX_DEPTH + 1],
+    /// How many clones for calls the function has.
     pub(super) others: usize,
+    /// How many calls lead to this clone, from a function that is no clone for a call.
+    pub(super) depth: usize,
+    /// Unseen code calls it, or another such clone does.
+    pub(super) for_unseen: bool,
+    /// The clone of the function for unseen code, or the function itself if it has none.
+    pub(super) unseen_clone: Option<u32>,
 }
 
 pub(super) struct Flow<'s> {
@@ -75,6 +82,10 @@ pub(super) struct Flow<'s> {
     pub(super) functions: Vec<FunctionClone>,
     /// How many functions there are; behind them come the clones that calls have for themselves.
     pub(super) common: usize,
+    /// By atom: control may enter it from outside in every link ([`Flow::entered_atoms`]).
+    pub(super) entered: Vec<bool>,
+    /// The number of clones for calls.
+    pub(super) call_clones: usize,
     /// Clones of which nothing is in the graph yet, and the atoms of their functions.
     pub(super) made: Vec<(u32, AtomId)>,
     pub(super) sites: Vec<Site<'s>>,
@@ -115,7 +126,7 @@ impl<'s> Flow<'s> {
         for (position, summary) in places.sources.summaries.iter().enumerate() {
             functions.extend((0..summary.functions.len()).map(|local| FunctionClone::new(position, local)));
         }
-        let atoms = places.atoms();
+        let (atoms, entered) = (places.atoms(), Flow::entered_atoms(&places));
         Flow {
             first_function: places.first_functions(),
             places,
@@ -125,6 +136,8 @@ impl<'s> Flow<'s> {
             object_of: vec![None; atoms],
             pending_stack_arguments: vec![Vec::new(); functions.len()],
             common: functions.len(),
+            call_clones: 0,
+            entered,
             made: Vec::new(),
             functions,
             sites: Vec::new(),
@@ -191,6 +204,7 @@ impl<'s> Flow<'s> {
                 Event::Touched { object } => self.touched(object),
                 Event::AboveRead { object } => self.asked(object),
             }
+            self.activate_made();
         }
     }
 

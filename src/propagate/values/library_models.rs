@@ -4,7 +4,7 @@
 //! address escaped, and what is there may do anything. Files, and text as a format writes it, are one value for all of them.
 
 use summaries::models::{Argument, MemoryIdx};
-use summaries::registers::VECTOR_ARGUMENTS;
+use summaries::registers::{ARGUMENTS, VECTOR_ARGUMENTS};
 
 use super::flow::{Flow, ObjectKind};
 use super::graph::{ComplexConstraint, ESCAPED, EscapeReason, MemoryClass, NodeId, OverdefinedReason};
@@ -115,12 +115,23 @@ impl<'s> Flow<'s> {
             }
             nodes.push(arguments);
         } else {
-            nodes.extend((first..6).filter_map(|n| self.argument(site, n)));
             let this = &self.sites[site as usize];
-            nodes.extend(VECTOR_ARGUMENTS.into_iter().filter_map(|register| this.passed.actual(register)));
-            nodes.extend(this.passed.stack().map(|s| s.1));
-            if let Some((frame, _)) = this.passed.in_frame {
-                nodes.push(self.graph.whole(frame));
+            // The format is the argument before the first of them.
+            let format = first.checked_sub(1).and_then(|n| ARGUMENTS.get(usize::from(n)));
+            let count = this.formats.iter().find(|f| Some(&f.0) == format).map(|f| f.1);
+            let count = count.filter(|_| !self.places.process.writes_constants);
+            let end = count.map_or(u8::MAX, |count| first.saturating_add(count));
+            nodes.extend((first..end.min(6)).filter_map(|n| self.argument(site, n)));
+            let vectors = VECTOR_ARGUMENTS.into_iter().filter(|_| !this.no_vectors);
+            nodes.extend(
+                vectors.take(usize::from(count.unwrap_or(u8::MAX))).filter_map(|r| this.passed.actual(r)),
+            );
+            let may_be_many = count.is_none_or(|count| usize::from(count) > VECTOR_ARGUMENTS.len());
+            if end > 6 || may_be_many {
+                nodes.extend(this.passed.stack().map(|s| s.1));
+                if let Some((frame, _)) = this.passed.in_frame {
+                    nodes.push(self.graph.whole(frame));
+                }
             }
         }
         nodes

@@ -8,6 +8,7 @@
 mod budget;
 mod causes;
 mod cells;
+mod cloning;
 mod copies;
 mod cycles;
 mod edges;
@@ -18,7 +19,6 @@ mod give_up;
 mod graph;
 mod groups;
 mod points_to;
-mod heap_cloning;
 mod holding;
 mod joined_objects;
 mod mappings;
@@ -88,8 +88,8 @@ pub struct Statistics {
     pub stubs: usize,
     pub constraints: usize,
     pub nodes: usize,
-    /// The clones of functions that hand out memory, one for each call.
-    pub heap_clones: usize,
+    /// The clones of functions, each for one call or for unseen code.
+    pub clones: usize,
     /// Memory objects that a budget joined with others.
     pub joined_objects: usize,
     /// The work that was done, in elements of sets looked at.
@@ -173,12 +173,39 @@ fn flow_within(sources: FlowInputs<'_>, explain: bool, budget: budget::Budget) -
     ValueFlow { liveness, sites, called, escaped, stops, fixed_mapping: None, statistics }
 }
 
+/// Join the sites that are one call in several clones of its function, sorted by place.
+fn joined_sites(mut sites: Vec<CallTargets>) -> Vec<CallTargets> {
+    sites.sort_by_key(|s| (s.caller, s.section, s.offset));
+    sites.dedup_by(|other, site| {
+        let is_same = (site.caller, site.section, site.offset) == (other.caller, other.section, other.offset);
+        if is_same {
+            site.targets.append(&mut other.targets);
+            site.externals.append(&mut other.externals);
+            site.overdefined.append(&mut other.overdefined);
+            site.because = site.because.or(other.because);
+        }
+        is_same
+    });
+    for site in &mut sites {
+        site.overdefined.sort_unstable();
+        site.overdefined.dedup();
+        if !site.overdefined.is_empty() {
+            site.targets.clear();
+            site.externals.clear();
+        }
+        site.targets = joined(&site.targets.iter().copied().collect());
+        site.externals.sort_unstable();
+        site.externals.dedup();
+    }
+    sites
+}
+
 /// What the indirect call sites of live functions call.
 fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics) {
     let mut statistics = Statistics {
         constraints: flow.graph.constraints,
         nodes: flow.graph.nodes.len(),
-        heap_clones: flow.functions.len() - flow.common,
+        clones: flow.functions.len() - flow.common,
         joined_objects: flow.graph.joined_objects,
         steps: flow.graph.work.steps + flow.graph.sets.steps,
         given_up: flow.graph.given_up,
@@ -196,31 +223,30 @@ fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics
         let summary = flow.summary(site.function);
         let call = site.number.filter(|_| site.indirect).and_then(|n| summary.call_sites.get(n as usize));
         let Some(call) = call else { continue };
-        statistics.indirect_sites += 1;
         let mut overdefined: Vec<OverdefinedReason> = site.causes.iter().copied().collect();
         overdefined.extend(site.callee.iter().flat_map(|node| causes.of(&flow.graph, *node)));
-        overdefined.sort_unstable();
-        overdefined.dedup();
-        let finite = overdefined.is_empty();
-        if !finite {
+        sites.push(CallTargets {
+            caller: flow.atom_of(site.function, summary.atom),
+            section: call.section,
+            offset: call.offset,
+            targets: site.targets.iter().copied().collect(),
+            externals: site.externals.iter().copied().collect(),
+            because: if overdefined.is_empty() { None } else { origins.of_site(flow, site).or(spent) },
+            overdefined,
+        });
+    }
+    let sites = joined_sites(sites);
+    for site in &sites {
+        statistics.indirect_sites += 1;
+        if !site.overdefined.is_empty() {
             statistics.overdefined += 1;
-            overdefined.iter().for_each(|c| statistics.by_cause[*c as usize] += 1);
+            site.overdefined.iter().for_each(|c| statistics.by_cause[*c as usize] += 1);
         } else if site.targets.is_empty() && site.externals.is_empty() {
             statistics.empty += 1;
         } else {
             statistics.resolved += 1;
         }
-        sites.push(CallTargets {
-            caller: flow.atom_of(site.function, summary.atom),
-            section: call.section,
-            offset: call.offset,
-            targets: if finite { joined(&site.targets) } else { Vec::new() },
-            externals: site.externals.iter().copied().filter(|_| finite).collect(),
-            because: if finite { None } else { origins.of_site(flow, site).or(spent) },
-            overdefined,
-        });
     }
-    sites.sort_by_key(|s| (s.caller, s.section, s.offset));
     let code = || {
         let atoms = (0..flow.places.atoms()).map(AtomId::new);
         atoms.filter(|a| flow.places.content(*a) == places::Content::Code)

@@ -85,6 +85,10 @@ pub(super) struct Site<'s> {
     /// What is called, if that is a value.
     pub(super) callee: Option<NodeId>,
     pub(super) jump: bool,
+    /// A callee with variable arguments is passed no vector register.
+    pub(super) no_vectors: bool,
+    /// The registers that hold the address of a constant string, with the number of arguments that it asks for as a format.
+    pub(super) formats: &'s [(Register, u8)],
     pub(super) passed: CallInterface<'s>,
     pub(super) seen: FxHashSet<Element>,
     pub(super) calls_unknown: bool,
@@ -103,6 +107,8 @@ impl<'s> Site<'s> {
             indirect: false,
             callee: None,
             jump: false,
+            no_vectors: false,
+            formats: &[],
             passed,
             seen: FxHashSet::default(),
             calls_unknown: false,

@@ -10,6 +10,7 @@ use summaries::ValueIdx;
 use summaries::registers::{self, PASSED, RAX, RBP};
 use summaries::relation::Callee;
 
+use super::cloning::result_of;
 use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
 use super::graph::{CELL, ComplexConstraint, EscapeReason, NodeId, OVERDEFINED, OverdefinedReason};
 use super::places::ResolvedPlace;
@@ -44,12 +45,19 @@ impl<'s> Flow<'s> {
             // Most calls: nothing more will be known of it.
             self.called[atom.index()] = true;
             self.live(atom, Witness::Called { caller });
-            let callee = self.heap_clone(call, callee, atom);
+            let callee = self.clone_for_call(function, result_of(&call.results).is_some(), callee, atom);
             return self.join_call(&passed, callee);
         }
-        let (indirect, jump) = (place.is_none(), call.jump);
+        let (indirect, jump, no_vectors) = (place.is_none(), call.jump, call.no_vectors);
         let id = self.sites.len() as u32;
-        self.sites.push(Site { number: Some(number), indirect, jump, ..Site::new(function, caller, passed) });
+        self.sites.push(Site {
+            number: Some(number),
+            indirect,
+            jump,
+            no_vectors,
+            formats: &call.formats,
+            ..Site::new(function, caller, passed)
+        });
         match (call.callee, place) {
             (Callee::Indirect(value), _) => {
                 let node = self.node_of_value(function, value);
@@ -145,7 +153,13 @@ impl<'s> Flow<'s> {
             self.join_label(site, function);
         }
         let passed = self.sites[site as usize].passed.clone();
-        self.join_call(&passed, function);
+        let Site { function: caller, number, .. } = self.sites[site as usize];
+        let callee = match (stays, entry && number.is_some()) {
+            (true, _) => function,
+            (false, true) => self.clone_for_call(caller, passed.result(RAX).is_some(), function, atom),
+            (false, false) => self.clone_for_context(caller, function, atom),
+        };
+        self.join_call(&passed, callee);
     }
 
     /// Control may enter at a label that is a value (`__builtin_longjmp`), with what is passed in any register.

@@ -1,7 +1,7 @@
 //! Value flow from hand-written summaries: LLVM's examples, each rule of liveness, and random programs against an oracle.
 #![allow(clippy::unwrap_used)]
 
-mod heap_cloning;
+mod cloning;
 mod large;
 mod mappings;
 mod oracle;

@@ -43,10 +43,14 @@ pub fn merge_passthrough(function: &mut FunctionSummary) {
     leave_out_preserved(function);
     let mut is_first = vec![false; only.len()];
     borders(function).filter(|b| b.0 == XMM0).for_each(|(_, value)| is_first[value.index()] = true);
+    let mut is_passed = vec![false; only.len()];
+    function.parameters.iter().for_each(|(_, value)| is_passed[value.index()] = true);
     let others =
         (0..values).map(ValueIdx).filter(|v| only[v.index()] && same.of(*v) == *v && !is_first[v.index()]);
-    let others: Vec<ValueIdx> = others.collect();
-    others.windows(2).for_each(|pair| same.join(pair[0], pair[1]));
+    let (passed, found): (Vec<ValueIdx>, Vec<ValueIdx>) = others.partition(|v| is_passed[v.index()]);
+    for group in [passed, found] {
+        group.windows(2).for_each(|pair| same.join(pair[0], pair[1]));
+    }
     same.rename(function);
 }
 

@@ -126,6 +126,12 @@ impl Dumper<'_> {
         if site.jump {
             self.out.push_str(" jump");
         }
+        if site.no_vectors {
+            self.out.push_str(" novectors");
+        }
+        for (register, count) in &site.formats {
+            let _ = write!(self.out, " format {} {count}", words::register(*register));
+        }
         self.registers("actual", &site.actuals);
         for (offset, value) in &site.stack {
             let _ = write!(self.out, " stack {offset} {}", DisplayedValue(*value));

@@ -150,6 +150,8 @@ impl Parser {
             offset: at,
             callee,
             jump: false,
+            no_vectors: false,
+            formats: Vec::new(),
             actuals: Vec::new(),
             stack: Vec::new(),
             stack_in_frame: None,
@@ -158,6 +160,8 @@ impl Parser {
         while let Some(word) = cursor.word()? {
             match word {
                 "jump" => site.jump = true,
+                "novectors" => site.no_vectors = true,
+                "format" => site.formats.push((register(cursor)?, cursor.number()?)),
                 "actual" => site.actuals.push((register(cursor)?, values.next(cursor)?)),
                 "stack" => site.stack.push((stack_offset(cursor)?, values.next(cursor)?)),
                 "instack" => site.stack_in_frame = Some(offset(cursor)?),

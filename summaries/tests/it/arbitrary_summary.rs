@@ -351,6 +351,8 @@ impl SummaryChoices<'_> {
             jump: self.flag(),
             actuals: self.registers(values),
             stack: self.cells(values),
+            no_vectors: self.flag(),
+            formats: if self.flag() { vec![(7, 3)] } else { Vec::new() },
             stack_in_frame: (frame && self.flag()).then(|| self.offset()),
             results: self.registers(values),
         }

@@ -76,7 +76,8 @@ fn threads_and_runs_do_not_matter() {
     for budget in [
         budget::BUDGET,
         budget::Budget {
-            heap_clones: 0,
+            clones: 0,
+            unseen_values: 1024,
             objects: 4,
             pairs: 2,
             alike: 1,
@@ -99,7 +100,8 @@ fn threads_and_runs_do_not_matter() {
 #[test]
 fn the_order_of_functions_does_not_matter_within_the_budget() {
     let free = budget::Budget {
-        heap_clones: 0,
+        clones: 0,
+        unseen_values: 1024,
         objects: usize::MAX,
         pairs: usize::MAX,
         alike: 2,

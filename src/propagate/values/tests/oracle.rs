@@ -52,11 +52,38 @@ pub(super) struct Oracle {
     changed: bool,
     /// Unknown code looks into every register of its callers.
     unknown_takes_all: bool,
+    /// The copies of functions that unseen code enters. They have the numbers behind those of the functions.
+    entered: BTreeSet<usize>,
+    /// Atoms that the root is, or that code refers to which was not understood or does not account for it: live or not.
+    outside: BTreeSet<u32>,
+    /// Calls, by function, site and callee, that pass nothing to the function itself, since its copy stands for them.
+    left_out: BTreeSet<(usize, usize, u32)>,
 }
 
 impl Oracle {
     pub(super) fn run(summary: &ModuleSummary, root: u32) -> Oracle {
-        let mut oracle = Oracle::default();
+        Oracle::run_without(summary, root, BTreeSet::new())
+    }
+
+    /// The calls that the solver may leave out: a site that may call anything calls the copy of each function that escaped.
+    pub(super) fn covered_calls(&self, summary: &ModuleSummary) -> BTreeSet<(usize, usize, u32)> {
+        let escaped = |atom: &u32| {
+            let is_own = |a: &Address| matches!(a, Some((OracleObject::Atom(of), _)) if of == atom);
+            self.set(OracleNode::Escaped).iter().any(is_own) && !self.outside.contains(atom)
+        };
+        let functions = summary.functions.iter().filter(|f| has_own_copy(f)).map(|f| f.atom.0);
+        let functions: Vec<u32> = functions.filter(escaped).collect();
+        let sites = self.sites.iter().filter(|(_, site)| site.1).map(|(at, _)| *at);
+        sites.flat_map(|(f, site)| functions.iter().map(move |atom| (f, site, *atom))).collect()
+    }
+
+    pub(super) fn run_without(
+        summary: &ModuleSummary,
+        root: u32,
+        left_out: BTreeSet<(usize, usize, u32)>,
+    ) -> Oracle {
+        let outside = entered_from_outside(summary, root);
+        let mut oracle = Oracle { outside, left_out, ..Oracle::default() };
         loop {
             oracle.changed = false;
             oracle.round(summary, root);
@@ -76,8 +103,9 @@ impl Oracle {
             a => a.is_none_or(|a| a.0 == OracleObject::External),
         };
         let live = |f: &(usize, &FunctionSummary)| self.live.contains(&f.1.atom.0);
-        let live: Vec<_> = summary.functions.iter().enumerate().filter(live).collect();
-        let exposed = live.iter().flat_map(|(f, function)| {
+        let mut live: Vec<_> = summary.functions.iter().enumerate().filter(live).collect();
+        live.extend(self.entered.iter().map(|f| (*f, function_of(summary, *f))));
+        let exposed = live.iter().flat_map(|(f, function): &(usize, &FunctionSummary)| {
             let of = function.constraints.iter().filter_map(move |c| match c {
                 Constraint::EscapeCode { from } => Some(OracleNode::Value(*f, from.0)),
                 _ => None,
@@ -155,6 +183,9 @@ impl Oracle {
                 None => self.plain(summary, atom),
             }
         }
+        for f in self.entered.clone() {
+            self.function(summary, f);
+        }
         for address in self.set(OracleNode::Escaped) {
             let Some((object, _)) = address else { continue };
             match object {
@@ -181,8 +212,13 @@ impl Oracle {
     fn escaped_code(&mut self, summary: &ModuleSummary, atom: u32) {
         self.live(atom);
         let Some(f) = summary.functions.iter().position(|f| f.atom.0 == atom) else { return };
-        let function = &summary.functions[f];
-        self.label(function, f);
+        let function = function_of(summary, f);
+        if !function.indirect_entry_values.is_empty() {
+            self.label(function, f);
+        }
+        let has_own = has_own_copy(function) && !self.outside.contains(&atom);
+        let f = if has_own { f + summary.functions.len() } else { f };
+        self.changed |= has_own && self.entered.insert(f);
         let stack = function.stack_parameters.iter().map(|p| p.1);
         for value in function.parameters.iter().map(|p| p.1).chain(stack) {
             self.add(OracleNode::Value(f, value.0), None);
@@ -239,7 +275,7 @@ impl Oracle {
     }
 
     fn function(&mut self, summary: &ModuleSummary, f: usize) {
-        let function = &summary.functions[f];
+        let function = function_of(summary, f);
         for r in summary.references_of(function.atom) {
             let Some(target) = defined(summary, r.target) else { continue };
             let section = summary.atoms[function.atom.index()].section;
@@ -418,7 +454,7 @@ impl Oracle {
     }
 
     fn call(&mut self, summary: &ModuleSummary, f: usize, number: usize, callee: Address) {
-        let site = &summary.functions[f].call_sites[number];
+        let site = &function_of(summary, f).call_sites[number];
         let code = callee.filter(|a| matches!(a.0, OracleObject::Atom(x) if is_code(summary, x)));
         let mut entry = self.sites.remove(&(f, number)).unwrap_or_default();
         let Some((OracleObject::Atom(atom), offset)) = code else {
@@ -446,7 +482,10 @@ impl Oracle {
             return;
         }
         self.live(atom);
-        let Some(g) = target else {
+        if self.left_out.contains(&(f, number, atom)) {
+            return;
+        }
+        let Some(mut g) = target else {
             self.add(OracleNode::Escaped, Some((OracleObject::Atom(atom), None)));
             return self.call_unknown(summary, f, number, UnknownCode::OfLink);
         };
@@ -462,6 +501,12 @@ impl Oracle {
             {
                 self.flow(from, OracleNode::Value(g, value.0));
             }
+        }
+        // A copy that unseen code enters calls other such copies.
+        let count = summary.functions.len();
+        if f >= count && !stays && has_own_copy(function) && !self.outside.contains(&atom) {
+            g += count;
+            self.changed |= self.entered.insert(g);
         }
         for (register, value) in &function.parameters {
             for (_, actual) in site.actuals.iter().filter(|a| a.0 == *register) {
@@ -505,7 +550,7 @@ impl Oracle {
     }
 
     fn call_unknown(&mut self, summary: &ModuleSummary, f: usize, number: usize, code: UnknownCode) {
-        let site = &summary.functions[f].call_sites[number];
+        let site = &function_of(summary, f).call_sites[number];
         let takes_all = code != UnknownCode::Library || self.unknown_takes_all;
         let takes = |register: u8| takes_all || CONVENTIONAL & 1 << register != 0;
         let actuals = site.actuals.iter().filter(|a| takes(a.0)).map(|a| a.1);
@@ -526,6 +571,38 @@ impl Oracle {
             self.add(OracleNode::Value(f, value.0), None);
         }
     }
+}
+
+/// The root, and targets of references that no function accounts for.
+fn entered_from_outside(summary: &ModuleSummary, root: u32) -> BTreeSet<u32> {
+    let mut found = BTreeSet::from([root]);
+    let mut reachable = BTreeSet::from([root]);
+    let mut work = vec![root];
+    while let Some(atom) = work.pop() {
+        let targets = summary.references_of(AtomIdx(atom)).iter().filter_map(|r| defined(summary, r.target));
+        work.extend(targets.filter(|target| reachable.insert(*target)));
+    }
+    for (atom, of) in (0u32..).zip(&summary.atoms).filter(|(atom, _)| reachable.contains(atom)) {
+        let function = summary.functions.iter().find(|f| f.atom.0 == atom);
+        for r in summary.references_of(AtomIdx(atom)) {
+            let is_accounted = match function {
+                Some(function) => function.covered_references.contains(&(of.section, r.offset)),
+                None => !is_code(summary, atom),
+            };
+            found.extend(defined(summary, r.target).filter(|_| !is_accounted));
+        }
+    }
+    found
+}
+
+/// Whether unseen code enters a copy: control enters the function at its entry, and leaves it by returns and direct calls.
+fn has_own_copy(function: &FunctionSummary) -> bool {
+    function.indirect_entry_values.is_empty() && function.call_sites.iter().all(|c| !c.jump)
+}
+
+/// The summary of a function, or of its copy that unseen code enters.
+fn function_of(summary: &ModuleSummary, f: usize) -> &FunctionSummary {
+    &summary.functions[f % summary.functions.len()]
 }
 
 /// Whether anything may be read there, and what is stored there escapes: outside, or code that was not understood.

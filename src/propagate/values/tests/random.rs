@@ -166,16 +166,42 @@ pub(super) fn answer(flow: &ValueFlow, names: &[String]) -> OracleAnswer {
     )
 }
 
-pub(super) fn expected(text: &str) -> OracleAnswer {
+/// The least and the most that the solver may find. They differ where a site that may call anything has a function that escaped among its
+/// callees: the solver joins the two if it finds the function first.
+fn expected_between(text: &str) -> (OracleAnswer, OracleAnswer) {
     let summary = summaries::text::parse(text).unwrap();
-    let oracle = Oracle::run(&summary, 0);
+    let most = Oracle::run(&summary, 0);
+    let least = Oracle::run_without(&summary, 0, most.covered_calls(&summary));
+    (answer_of(&summary, &least), answer_of(&summary, &most))
+}
+
+/// Whether `more` keeps and calls all that `less` does.
+fn is_within(less: &OracleAnswer, more: &OracleAnswer) -> bool {
+    // What was a stub and is none lives; nothing else is dropped.
+    more.0.is_superset(&less.0)
+        && less.1.iter().all(|stub| more.0.contains(stub) || more.1.contains(stub))
+        && less.2.iter().all(|(caller, offset, targets, unknown)| {
+            let found = more.2.iter().find(|s| (&s.0, s.1) == (caller, *offset));
+            found.is_some_and(|(_, _, found, overdefined)| {
+                let covers =
+                    |t: &(String, Option<i64>)| found.contains(t) || found.contains(&(t.0.clone(), None));
+                *overdefined || !unknown && targets.iter().all(covers)
+            })
+        })
+}
+
+fn answer_of(summary: &summaries::ModuleSummary, oracle: &Oracle) -> OracleAnswer {
     let name = |a: u32| String::from_utf8_lossy(summary.name(summary.atoms[a as usize].name)).into_owned();
     let mut sites = BTreeSet::new();
     for (f, function) in summary.functions.iter().enumerate().filter(|(_, f)| oracle.live.contains(&f.atom.0))
     {
         for (i, site) in function.call_sites.iter().enumerate() {
             if let summaries::relation::Callee::Indirect(_) = site.callee {
-                let (targets, unknown) = oracle.sites.get(&(f, i)).cloned().unwrap_or_default();
+                let (mut targets, mut unknown) = oracle.sites.get(&(f, i)).cloned().unwrap_or_default();
+                if let Some(entered) = oracle.sites.get(&(f + summary.functions.len(), i)) {
+                    targets.extend(&entered.0);
+                    unknown |= entered.1;
+                }
                 let covered = |t: &&(u32, Option<i64>)| t.1.is_some() && targets.contains(&(t.0, None));
                 let targets = targets.iter().filter(|t| !unknown && !covered(t));
                 let targets = targets.map(|t| (name(t.0), t.1)).collect();
@@ -193,7 +219,7 @@ fn run(text: &str) -> OracleAnswer {
 
 /// The same, with sets of so many elements and more accessed as large ones, and forgotten as soon as that can be.
 fn run_alike(text: &str, alike: usize, room: usize) -> OracleAnswer {
-    let budget = Budget { alike, room, pairs: usize::MAX, ..BUDGET };
+    let budget = Budget { alike, room, pairs: usize::MAX, clones: 0, ..BUDGET };
     let (flow, names) = flow_of_within("a.o -e f0 -o out", &[text], &[], budget);
     answer(&flow, &names)
 }
@@ -202,12 +228,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn equals_the_oracle(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn is_between_the_oracles(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let mut choices = Choices(bytes.iter());
         let (program, data) = (choices.program(), choices.data());
         let text = text(&program, &data);
-        prop_assert_eq!(run(&text), expected(&text), "{}", text);
-        prop_assert_eq!(run_alike(&text, bytes.len() % 3, 0), expected(&text), "{}", text);
+        let (least, most) = expected_between(&text);
+        for found in [run(&text), run_alike(&text, bytes.len() % 3, 0)] {
+            prop_assert!(is_within(&least, &found) && is_within(&found, &most), "{least:?}\n{found:?}\n{most:?}\n{text}");
+        }
     }
 
     /// A budget that every program exceeds loses nothing.
@@ -218,22 +246,14 @@ proptest! {
         free in 0usize..300,
         steps in prop::array::uniform3(0usize..4),
     ) {
-        let budget = Budget { objects, pairs: objects, alike: objects, heap_clones: objects, room: 0, free, steps, most: [usize::MAX; 3] };
+        let budget = Budget { objects, pairs: objects, alike: objects, clones: 0, unseen_values: 1024, room: 0, free, steps, most: [usize::MAX; 3] };
         let mut choices = Choices(bytes.iter());
         let text = text(&choices.program(), &choices.data());
-        let (exact, (flow, names)) = (expected(&text), flow_of_within("a.o -e f0 -o out", &[&text], &[], budget));
+        let (exact, (flow, names)) = (expected_between(&text).0, flow_of_within("a.o -e f0 -o out", &[&text], &[], budget));
         let joined = answer(&flow, &names);
         let (again, _) = flow_of_within("a.o -e f0 -o out", &[&text], &[], budget);
         prop_assert_eq!(&joined, &answer(&again, &names));
-        prop_assert!(joined.0.is_superset(&exact.0), "{}", text);
-        // What was a stub and is none lives; nothing else is dropped.
-        prop_assert!(exact.1.iter().all(|s| joined.0.contains(s) || joined.1.contains(s)), "{}", text);
-        for (caller, offset, targets, unknown) in &exact.2 {
-            let found = joined.2.iter().find(|s| (&s.0, s.1) == (caller, *offset));
-            let (_, _, found, overdefined) = found.unwrap();
-            let covers = |t: &(String, Option<i64>)| found.contains(t) || found.contains(&(t.0.clone(), None));
-            prop_assert!(*overdefined || !unknown && targets.iter().all(covers), "{}", text);
-        }
+        prop_assert!(is_within(&exact, &joined), "{}", text);
     }
 
     #[test]
@@ -246,6 +266,9 @@ proptest! {
         let mut shuffled: Vec<_> = order.iter().map(|i| program[*i].clone()).collect();
         shuffled.push(program[0].clone());
         let reversed: Vec<_> = data.iter().rev().cloned().collect();
-        prop_assert_eq!(run(&text(&program, &data)), run(&text(&shuffled, &reversed)));
+        let ordered = text(&program, &data);
+        let (least, most) = expected_between(&ordered);
+        prop_assume!(least == most);
+        prop_assert_eq!(run(&ordered), run(&text(&shuffled, &reversed)));
     }
 }

@@ -124,6 +124,8 @@ impl<'m> BodyBuilder<'m> {
             jump: false,
             actuals: Vec::new(),
             stack: Vec::new(),
+            no_vectors: false,
+            formats: Vec::new(),
             stack_in_frame: None,
             results: to.into_iter().flat_map(|to| registers.iter().map(move |r| (*r, to))).collect(),
         })

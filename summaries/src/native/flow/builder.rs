@@ -50,6 +50,8 @@ pub(super) struct PendingCall {
     pub(super) offset: u64,
     pub(super) callee: Callee,
     pub(super) jump: bool,
+    pub(super) no_vectors: bool,
+    pub(super) formats: Vec<(Register, u8)>,
     /// It is a jump while the frame is there, to a label or out of the function.
     pub(super) in_frame: bool,
     /// The callee returns to this function's caller.
@@ -380,6 +382,7 @@ impl ConstraintBuilder {
 
     /// The summary of what was recorded; the caller fills in atoms and entries.
     pub(super) fn finish(mut self, indirect_entry_values: &[ValueIdx]) -> FunctionSummary {
+        self.leave_out_preserved();
         let needed = self.needed();
         let is_needed = |v: ValueIdx| needed.get(v.index()).copied().unwrap_or(false);
         let leaks = |raw: &RawConstraint| match raw {
@@ -471,6 +474,8 @@ impl ConstraintBuilder {
                 offset: call.offset,
                 callee: call.callee,
                 jump: call.jump,
+                no_vectors: call.no_vectors,
+                formats: call.formats,
                 actuals: call.actuals,
                 stack,
                 stack_in_frame: in_frame.then_some(call.rsp),
@@ -517,6 +522,24 @@ impl ConstraintBuilder {
         let keeps_rax = self.keeps_rax || self.rax_saved.iter().any(is_put_back);
         let others = self.clobbered.map_or(0, |clobbered| PRESERVABLE & !clobbered & !registers::set(&[RAX]));
         others | u64::from(keeps_rax) << RAX
+    }
+
+    /// Drop the flow from a parameter to the result in the same register where `preserved` says the same: each caller finds its own value there.
+    fn leave_out_preserved(&mut self) {
+        let preserved = self.preserved();
+        let mut raw = std::mem::take(&mut self.raw);
+        raw.retain(|raw| match raw {
+            RawConstraint::Plain(Constraint::Assign { from, to, offset: Some(0) }) => {
+                match (self.key(*from), self.key(*to)) {
+                    (Some(ValueKey::Parameter(slot)), Some(ValueKey::Result(of))) => {
+                        slot != of || !registers::has(preserved, slot)
+                    }
+                    _ => true,
+                }
+            }
+            _ => true,
+        });
+        self.raw = raw;
     }
 
     fn has_cells(&self) -> bool {

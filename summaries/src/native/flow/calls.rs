@@ -263,6 +263,7 @@ impl BlockWalker<'_, '_, '_, '_> {
             // What jumps through a register may well stay in the function.
             self.leaves(op, state)?;
         }
+        let formats = if local { Vec::new() } else { self.formats(callee, state) };
         let rsp = match state.get(RSP) {
             SlotValue::Frame(o) if returns => Some(o - 8),
             SlotValue::Frame(o) => Some(o),
@@ -282,6 +283,8 @@ impl BlockWalker<'_, '_, '_, '_> {
             offset: op.offset,
             callee,
             jump: !returns && matches!(callee, Callee::Indirect(_)),
+            no_vectors: !state.may_pass_vectors,
+            formats,
             in_frame: false,
             tail: !returns,
             actuals,
@@ -296,6 +299,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         let (written, left) = (state.written, state.left);
         // A profiler's hook has no summary. Of rcx a summary says only what is returned there.
         let is_hook = self.module.is_hook(callee);
+        self.clobber(callee, state);
         for (slot, to) in results {
             if is_hook || slot == RCX {
                 self.builder.flow(state.get(slot), to, Some(0))?;

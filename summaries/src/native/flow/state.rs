@@ -137,6 +137,8 @@ pub(super) struct RegisterState {
     pub(super) pending: Pending,
     /// Something other than what the caller saved was pushed since the last call.
     pub(super) pushed: bool,
+    /// On some path al is not known to be zero. It says to callees with variable arguments how many vector registers they are passed.
+    pub(super) may_pass_vectors: bool,
     /// Bits of slots that hold on some path what the caller left in a register that passes nothing.
     pub(super) left: u64,
 }
@@ -148,6 +150,7 @@ impl RegisterState {
             written: 0,
             pending: Pending::default(),
             pushed: false,
+            may_pass_vectors: false,
             left: 0,
         }
     }
@@ -160,6 +163,7 @@ impl RegisterState {
         if let Some(place) = self.slots.get_mut(usize::from(slot)) {
             *place = value;
             self.written |= 1 << slot;
+            self.may_pass_vectors |= slot == RAX;
             self.left &= !(1 << slot);
             self.left |= u64::from(matches!(value, SlotValue::Saved(_))) << slot;
         }
@@ -188,9 +192,11 @@ impl RegisterState {
         }
         changed |= other.written & !self.written != 0
             || other.pushed && !self.pushed
+            || other.may_pass_vectors && !self.may_pass_vectors
             || other.left & !self.left != 0;
         self.written |= other.written;
         self.pushed |= other.pushed;
+        self.may_pass_vectors |= other.may_pass_vectors;
         self.left |= other.left;
         changed |= self.pending.cells.join(&other.pending.cells);
         changed | self.pending.through.join(&other.pending.through)

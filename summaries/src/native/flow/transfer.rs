@@ -17,6 +17,12 @@ use crate::summary::Target;
 impl BlockWalker<'_, '_, '_, '_> {
     /// Go through one instruction, and say where control leaves it to.
     pub(super) fn step(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> FlowResult<BlockExit> {
+        let exit = self.step_effect(at, op, state)?;
+        state.may_pass_vectors &= !op.clears_al;
+        Ok(exit)
+    }
+
+    fn step_effect(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> FlowResult<BlockExit> {
         let strange = |what: &str| Err(format!("{what} at {:#x}", op.offset));
         if op.tls_call {
             state.set(RAX, SlotValue::Node(self.builder.unknown(), 0));

@@ -48,6 +48,8 @@ pub(super) struct Op {
     pub(super) target: Option<u64>,
     /// A relocation marks it as the call of a TLS descriptor.
     pub(super) tls_call: bool,
+    /// It sets al to zero.
+    pub(super) clears_al: bool,
     /// It may fault where a table of handlers says that the unwinder enters a landing pad.
     pub(super) throws: bool,
 }
@@ -103,6 +105,20 @@ pub(super) struct Unit {
 
 /// How a [`Refusal`] begins if the function uses what its caller left in a register that passes nothing.
 pub(super) const CALLERS_REGISTER: &str = "the caller's register";
+
+/// The instructions by which compilers set al to zero: `xor` and `sub` of a register with itself, and moves of 0.
+const CLEARS_AL: [&[u8]; 10] = [
+    &[0x31, 0xc0],
+    &[0x33, 0xc0],
+    &[0x29, 0xc0],
+    &[0x2b, 0xc0],
+    &[0x30, 0xc0],
+    &[0x32, 0xc0],
+    &[0x48, 0x31, 0xc0],
+    &[0xb0, 0],
+    &[0xb8, 0, 0, 0, 0],
+    &[0x48, 0xc7, 0xc0, 0, 0, 0, 0],
+];
 
 /// Why a function was not understood.
 pub(super) type Refusal = String;
@@ -234,11 +250,13 @@ impl Unit {
                 immediate: RelocatedOperand::Absent,
                 target: instruction.target().and_then(|t| u64::try_from(t).ok()),
                 tls_call: false,
+                clears_al: CLEARS_AL.contains(&own),
                 throws: false,
             };
             while let Some((_, rela)) = relas.next_if(|(_, r)| place_of(r) < instruction.end()) {
                 apply(module, rela, instruction, &mut op)?;
             }
+            op.clears_al &= op.immediate == RelocatedOperand::Absent;
             self.ops.push(op);
         }
         Ok(())

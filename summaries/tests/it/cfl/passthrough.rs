@@ -104,6 +104,8 @@ fn site(actuals: &[(u8, u32)], results: &[(u8, u32)]) -> CallSite {
         jump: false,
         actuals: named(actuals),
         stack: Vec::new(),
+        no_vectors: false,
+        formats: Vec::new(),
         stack_in_frame: None,
         results: named(results),
     }

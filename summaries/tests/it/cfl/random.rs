@@ -123,6 +123,8 @@ fn call_site(choices: &mut ProgramChoices<'_>, shape: &Shape, frame: bool, offse
         jump: false,
         actuals: [vec![(0, value(choices)), (6, value(choices)), (7, value(choices))], passed].concat(),
         stack: if choices.below(3) == 0 { vec![(8, value(choices))] } else { Vec::new() },
+        no_vectors: false,
+        formats: Vec::new(),
         stack_in_frame: bases[choices.below(5)].filter(|_| frame),
         results: [vec![(0, value(choices))], returned].concat(),
     }

@@ -1,0 +1,209 @@
+//! Context sensitivity by cloning: some calls analyse a copy of their callee, with the values of that call alone.
+//!
+//! A small function whose effect depends on its caller has a clone for each call site, to a depth of [`MAX_DEPTH`] functions: it
+//! returns memory that it allocates, or what it is passed, or it stores or calls what it is passed. Without clones the memory that a
+//! program allocates through a function of its own (`xmalloc`) is one object, and a setter stores all values everywhere.
+//! Unseen code calls one further clone, of large functions too, and that calls others of the kind:
+//! what unseen code passes reaches no other call. Clones are sound because each run of a function
+//! has one caller, and because a clone has the constraints of the whole function. Every other way into a function (from a
+//! library, at a label, beyond the budget) leads to the copy that these share. A function with a label, or with a jump through a value,
+//! has no clone: control may enter and leave it elsewhere.
+
+use summaries::models::Effect;
+use summaries::registers::{RAX, Register};
+use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary};
+use summaries::{AtomIdx, ValueIdx};
+
+use super::flow::{Flow, FunctionClone, MAX_DEPTH};
+use super::places::{LinkPlaces, ResolvedPlace};
+use crate::ids::{AtomId, Id};
+use crate::index::EdgeEffect;
+
+/// Values of a function that has a clone for a call, at most: one that checks what it got and reports a failure has no more.
+const MAX_VALUES: u32 = 24;
+
+/// Clones for calls that a link may have; a larger one as many as it has functions.
+const ALWAYS: usize = 1024;
+
+/// What of a function depends on the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Dependence {
+    Nothing,
+    /// The result depends on the call, and nothing else.
+    Result,
+    /// It stores, calls or passes on what it is passed, or what a call of its own returns for it.
+    Effect,
+}
+
+impl FunctionClone {
+    pub(super) fn new(position: usize, local: usize) -> Self {
+        FunctionClone { position, local, ..FunctionClone::default() }
+    }
+}
+
+impl Flow<'_> {
+    /// The function or clone that a call of the entry of `callee` joins. `caller` is the function or clone that calls; `looks`: the caller
+    /// uses the result.
+    pub(super) fn clone_for_call(&mut self, caller: u32, looks: bool, callee: u32, atom: AtomId) -> u32 {
+        let depth = self.functions[caller as usize].depth;
+        let others = self.functions[callee as usize].others;
+        let are_spent = self.call_clones >= self.common.max(ALWAYS);
+        let is_within = depth <= MAX_DEPTH && others < self.graph.budget.clones && !are_spent;
+        let depends = |by: Dependence| by == Dependence::Effect || by == Dependence::Result && looks;
+        if !is_within || !depends(self.dependence(callee, MAX_DEPTH - depth.min(MAX_DEPTH))) {
+            return self.clone_for_context(caller, callee, atom);
+        }
+        self.functions[callee as usize].others += 1;
+        self.call_clones += 1;
+        self.add_clone(callee, FunctionClone { depth: depth + 1, ..self.functions[caller as usize] }, atom)
+    }
+
+    /// The function or clone that a call joins which has no clone of its own. Calls by clones for unseen code lead to others of these.
+    pub(super) fn clone_for_context(&mut self, caller: u32, callee: u32, atom: AtomId) -> u32 {
+        match self.functions[caller as usize].for_unseen {
+            true => self.clone_for_unseen(callee, atom),
+            false => callee,
+        }
+    }
+
+    /// The function or clone that unseen code calls.
+    pub(super) fn clone_for_unseen(&mut self, function: u32, atom: AtomId) -> u32 {
+        if let Some(known) = self.functions[function as usize].unseen_clone {
+            return known;
+        }
+        let summary = self.summary(function);
+        let is_small = summary.values <= self.graph.budget.unseen_values;
+        let position = self.functions[function as usize].position;
+        let is_entry = |part: &AtomIdx| self.entered[self.places.global(position, *part).index()];
+        let is_entered = std::iter::once(&summary.atom).chain(&summary.parts).any(is_entry);
+        let clone = match is_small && !is_entered && is_left_by_returns(summary) {
+            true => self.add_clone(function, FunctionClone { for_unseen: true, ..Default::default() }, atom),
+            false => function,
+        };
+        self.functions[function as usize].unseen_clone = Some(clone);
+        clone
+    }
+
+    /// By atom: a root or code that is not analysed refers to it. `main` and the like have no clone for unseen code, which calls them as seen code may.
+    pub(super) fn entered_atoms(places: &LinkPlaces<'_>) -> Vec<bool> {
+        let index = places.sources.index;
+        let mut entered = vec![false; places.atoms()];
+        index.roots.iter().for_each(|root| entered[root.atom.index()] = true);
+        for atom in (0..places.atoms()).map(AtomId::new).filter(|atom| !places.is_dead(*atom)) {
+            let escapes = index.edges_of(atom).1.iter().filter(|edge| edge.effect == EdgeEffect::Escape);
+            escapes.for_each(|edge| entered[edge.target.index()] = true);
+        }
+        entered
+    }
+
+    fn add_clone(&mut self, function: u32, context: FunctionClone, atom: AtomId) -> u32 {
+        let FunctionClone { position, local, .. } = self.functions[function as usize];
+        let FunctionClone { depth, for_unseen, .. } = context;
+        let id = self.functions.len() as u32;
+        self.functions.push(FunctionClone { depth, for_unseen, ..FunctionClone::new(position, local) });
+        self.pending_stack_arguments.push(Vec::new());
+        // Not at once: they may call each other.
+        self.made.push((id, atom));
+        id
+    }
+
+    /// Add the constraints of clones to the graph, and those of the clones that they lead to.
+    pub(super) fn activate_made(&mut self) {
+        while let Some((function, by)) = self.made.pop() {
+            self.activate(function, by);
+        }
+    }
+
+    /// What of a small function depends on the call, also by what `depth` functions do for it.
+    fn dependence(&mut self, function: u32, depth: usize) -> Dependence {
+        if let Some(known) = self.functions[function as usize].depends[depth] {
+            return known;
+        }
+        let summary = self.summary(function);
+        let mut found = Dependence::Nothing;
+        if summary.values <= MAX_VALUES && is_left_by_returns(summary) {
+            let calls = summary.call_sites.iter();
+            let dependent: Vec<Dependence> =
+                calls.map(|call| self.call_depends(function, call, depth)).collect();
+            found = dependence_on_caller(summary, &dependent);
+        }
+        self.functions[function as usize].depends[depth] = Some(found);
+        found
+    }
+
+    /// What of a direct call depends on what it is passed, or on which call it is.
+    fn call_depends(&mut self, function: u32, call: &CallSite, depth: usize) -> Dependence {
+        let Callee::Direct { target, offset } = call.callee else { return Dependence::Nothing };
+        match self.places.place(self.functions[function as usize].position, target, offset) {
+            (ResolvedPlace::External(symbol), _) => {
+                let model = (self.places.sources.models)(symbol);
+                let effects = model.iter().flat_map(|model| &model.effects);
+                effects.map(dependence_of_effect).max().unwrap_or(Dependence::Nothing)
+            }
+            (ResolvedPlace::Atom(atom, offset), false) if depth > 0 && self.places.is_entry(atom, offset) => {
+                let callee = self.function_of(atom);
+                callee.map_or(Dependence::Nothing, |callee| self.dependence(callee, depth - 1))
+            }
+            _ => Dependence::Nothing,
+        }
+    }
+}
+
+/// Whether control leaves a function by returns and direct calls alone, and enters it at its entry.
+fn is_left_by_returns(summary: &FunctionSummary) -> bool {
+    summary.indirect_entry_values.is_empty() && summary.call_sites.iter().all(|call| !call.jump)
+}
+
+fn dependence_of_effect(effect: &Effect) -> Dependence {
+    match effect {
+        Effect::Copies { .. } | Effect::Stores { .. } | Effect::Calls { .. } => Dependence::Effect,
+        Effect::ReturnsFresh | Effect::Returns { .. } | Effect::ReturnsContents { .. } => Dependence::Result,
+        _ => Dependence::Nothing,
+    }
+}
+
+/// What of a small function depends on the call, if `calls` says it of each call in it.
+fn dependence_on_caller(summary: &FunctionSummary, calls: &[Dependence]) -> Dependence {
+    let bit = |value: ValueIdx| 1u32 << (value.0 % u32::BITS);
+    let sites = || summary.call_sites.iter().zip(calls);
+    let passed = summary.parameters.iter().map(|p| p.1).chain(summary.stack_parameters.iter().map(|p| p.1));
+    let returned = sites().filter(|(_, by)| **by != Dependence::Nothing);
+    let returned = returned.filter_map(|(call, _)| result_of(&call.results));
+    let mut reached = passed.chain(returned).fold(0, |all, value| all | bit(value));
+    loop {
+        let before = reached;
+        for constraint in &summary.constraints {
+            let (from, to) = match constraint {
+                Constraint::Assign { from, to, .. } => (*from, *to),
+                Constraint::Load { from, to, .. } => (from.value, *to),
+                _ => continue,
+            };
+            reached |= if reached & bit(from) != 0 { bit(to) } else { 0 };
+        }
+        if reached == before {
+            break;
+        }
+    }
+    let is_reached = |value: ValueIdx| reached & bit(value) != 0;
+    let stores = summary.constraints.iter().any(|constraint| match constraint {
+        Constraint::Store { to, .. } | Constraint::Copy { to, .. } => is_reached(to.value),
+        _ => false,
+    });
+    let acts = |(call, by): (&CallSite, &Dependence)| match call.callee {
+        Callee::Indirect(value) => is_reached(value),
+        Callee::Direct { .. } => {
+            *by == Dependence::Effect && call.actuals.iter().any(|actual| is_reached(actual.1))
+        }
+    };
+    if stores || sites().any(acts) {
+        Dependence::Effect
+    } else if result_of(&summary.results).is_some_and(is_reached) {
+        Dependence::Result
+    } else {
+        Dependence::Nothing
+    }
+}
+
+pub(super) fn result_of(results: &[(Register, ValueIdx)]) -> Option<ValueIdx> {
+    results.iter().find(|r| r.0 == RAX).map(|r| r.1)
+}
