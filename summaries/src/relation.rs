@@ -66,9 +66,9 @@ pub struct CallSite {
     pub jump: bool,
     /// al is zero, so that a callee with variable arguments finds none in vector registers (psABI 3.2.3).
     pub no_vectors: bool,
-    /// The registers that hold the address of a constant string, sorted, with the number of arguments that it asks for at most if it is a
-    /// format. Only of calls of functions that the module does not define.
-    pub formats: Vec<(Register, u8)>,
+    /// The registers that hold the address of a constant string, sorted, with the arguments that it asks for if it is a format. Only of
+    /// calls of functions that the module does not define.
+    pub formats: Vec<(Register, FormatArguments)>,
     /// What registers hold at the call, sorted by register: if the callees since then have preserved it, for there are some that
     /// preserve what others clobber. A register that is left out holds no address, or what this function's caller left there; of rax
     /// that is said, too. Unseen code is passed nothing in others than [`CONVENTIONAL`](crate::registers::CONVENTIONAL).
@@ -81,6 +81,15 @@ pub struct CallSite {
     pub stack_in_frame: Option<Option<i64>>,
     /// Values that hold what the callee returns or leaves in a register (rax, rcx, rdx, xmm0 to xmm3), sorted by register.
     pub results: Vec<(Register, ValueIdx)>,
+}
+
+/// The arguments that a format of `printf` or `scanf` asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FormatArguments {
+    /// The number of arguments, at most.
+    pub count: u8,
+    /// A bit for each of the first 8 arguments that `printf` takes for a string (`%s`): it writes what is there, and not the address.
+    pub strings: u8,
 }
 
 /// What a function does with addresses. There is one for every code atom that was understood; a cold part that runs in

@@ -159,14 +159,19 @@ impl<'s> Flow<'s> {
             }
             Effect::Prints { first, within } => {
                 let (files, exposed) = (self.files(), self.exposed_code());
-                for from in self.variable_arguments(site, first, within) {
+                for (from, is_string) in self.variable_arguments(site, first, within) {
+                    if is_string {
+                        let load = ComplexConstraint::Load { to: files, offset: None, size: 0 };
+                        self.graph.add_use(from, load);
+                        continue;
+                    }
                     self.graph.add_use(from, ComplexConstraint::Displace { to: files, by: None });
                     self.graph.add_use(from, ComplexConstraint::Code { to: exposed });
                 }
             }
             Effect::Scans { first, within } => {
                 let from = self.files();
-                for to in self.variable_arguments(site, first, within) {
+                for (to, _) in self.variable_arguments(site, first, within) {
                     self.graph.add_use(to, ComplexConstraint::Store { from, offset: None, size: 0 });
                 }
             }

@@ -5,6 +5,7 @@
 
 use summaries::models::{Argument, MemoryIdx};
 use summaries::registers::{ARGUMENTS, VECTOR_ARGUMENTS};
+use summaries::relation::FormatArguments;
 
 use super::flow::{Flow, ObjectKind};
 use super::graph::{ComplexConstraint, ESCAPED, EscapeReason, MemoryClass, NodeId, OverdefinedReason};
@@ -103,8 +104,13 @@ impl<'s> Flow<'s> {
         self.graph.element(object, None)
     }
 
-    /// The arguments from `first` on and the stack's, or those that a `va_list` leads to.
-    pub(super) fn variable_arguments(&mut self, site: u32, first: Argument, within: bool) -> Vec<NodeId> {
+    /// The arguments from `first` on and the stack's, or those that a `va_list` leads to; with whether `printf` takes it for a string.
+    pub(super) fn variable_arguments(
+        &mut self,
+        site: u32,
+        first: Argument,
+        within: bool,
+    ) -> Vec<(NodeId, bool)> {
         let mut nodes = Vec::new();
         if within {
             // A list of arguments points to where they were put.
@@ -113,24 +119,26 @@ impl<'s> Flow<'s> {
                 self.graph.add_use(from, ComplexConstraint::Load { to: list, offset: None, size: 0 });
                 self.graph.add_use(list, ComplexConstraint::Load { to: arguments, offset: None, size: 0 });
             }
-            nodes.push(arguments);
+            nodes.push((arguments, false));
         } else {
             let this = &self.sites[site as usize];
             // The format is the argument before the first of them.
             let format = first.checked_sub(1).and_then(|n| ARGUMENTS.get(usize::from(n)));
-            let count = this.formats.iter().find(|f| Some(&f.0) == format).map(|f| f.1);
-            let count = count.filter(|_| !self.places.process.writes_constants);
-            let end = count.map_or(u8::MAX, |count| first.saturating_add(count));
-            nodes.extend((first..end.min(6)).filter_map(|n| self.argument(site, n)));
+            let of = this.formats.iter().find(|f| Some(&f.0) == format).map(|f| f.1);
+            let of = of.filter(|_| !self.places.process.writes_constants);
+            let FormatArguments { count, strings } =
+                of.unwrap_or(FormatArguments { count: u8::MAX, strings: 0 });
+            let end = first.saturating_add(count);
+            let is_string = |n: Argument| strings & 1 << (n - first) != 0;
+            let general = (first..end.min(6)).filter_map(|n| Some((self.argument(site, n)?, is_string(n))));
+            nodes.extend(general);
             let vectors = VECTOR_ARGUMENTS.into_iter().filter(|_| !this.no_vectors);
-            nodes.extend(
-                vectors.take(usize::from(count.unwrap_or(u8::MAX))).filter_map(|r| this.passed.actual(r)),
-            );
-            let may_be_many = count.is_none_or(|count| usize::from(count) > VECTOR_ARGUMENTS.len());
-            if end > 6 || may_be_many {
-                nodes.extend(this.passed.stack().map(|s| s.1));
+            let vectors = vectors.take(usize::from(count)).filter_map(|r| this.passed.actual(r));
+            nodes.extend(vectors.map(|node| (node, false)));
+            if end > 6 {
+                nodes.extend(this.passed.stack().map(|s| (s.1, false)));
                 if let Some((frame, _)) = this.passed.in_frame {
-                    nodes.push(self.graph.whole(frame));
+                    nodes.push((self.graph.whole(frame), false));
                 }
             }
         }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashSet;
 use summaries::ValueIdx;
 use summaries::registers::{self, CONVENTIONAL, Register};
+use summaries::relation::FormatArguments;
 
 use super::graph::{NodeId, OverdefinedReason};
 use super::sets::Element;
@@ -87,8 +88,8 @@ pub(super) struct Site<'s> {
     pub(super) jump: bool,
     /// A callee with variable arguments is passed no vector register.
     pub(super) no_vectors: bool,
-    /// The registers that hold the address of a constant string, with the number of arguments that it asks for as a format.
-    pub(super) formats: &'s [(Register, u8)],
+    /// The registers that hold the address of a constant string, with the arguments that it asks for as a format.
+    pub(super) formats: &'s [(Register, FormatArguments)],
     pub(super) passed: CallInterface<'s>,
     pub(super) seen: FxHashSet<Element>,
     pub(super) calls_unknown: bool,

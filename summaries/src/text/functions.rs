@@ -129,8 +129,8 @@ impl Dumper<'_> {
         if site.no_vectors {
             self.out.push_str(" novectors");
         }
-        for (register, count) in &site.formats {
-            let _ = write!(self.out, " format {} {count}", words::register(*register));
+        for (register, of) in &site.formats {
+            let _ = write!(self.out, " format {} {} {}", words::register(*register), of.count, of.strings);
         }
         self.registers("actual", &site.actuals);
         for (offset, value) in &site.stack {

@@ -9,7 +9,7 @@ use super::parse::Parser;
 use super::words;
 use crate::ids::ValueIdx;
 use crate::registers::Register;
-use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place};
+use crate::relation::{CallSite, Callee, Constraint, FormatArguments, FunctionSummary, Place};
 use crate::summary::Target;
 
 impl Parser {
@@ -161,7 +161,10 @@ impl Parser {
             match word {
                 "jump" => site.jump = true,
                 "novectors" => site.no_vectors = true,
-                "format" => site.formats.push((register(cursor)?, cursor.number()?)),
+                "format" => {
+                    let (register, count, strings) = (register(cursor)?, cursor.number()?, cursor.number()?);
+                    site.formats.push((register, FormatArguments { count, strings }));
+                }
                 "actual" => site.actuals.push((register(cursor)?, values.next(cursor)?)),
                 "stack" => site.stack.push((stack_offset(cursor)?, values.next(cursor)?)),
                 "instack" => site.stack_in_frame = Some(offset(cursor)?),

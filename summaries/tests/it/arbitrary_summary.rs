@@ -1,7 +1,7 @@
 //! Valid summaries of any shape, decided by a stream of bytes (which proptest then shrinks).
 
 use summaries::registers::PRESERVABLE;
-use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary, Place};
+use summaries::relation::{CallSite, Callee, Constraint, FormatArguments, FunctionSummary, Place};
 use summaries::*;
 
 /// A stream of choices; at its end every choice is the first.
@@ -352,7 +352,11 @@ impl SummaryChoices<'_> {
             actuals: self.registers(values),
             stack: self.cells(values),
             no_vectors: self.flag(),
-            formats: if self.flag() { vec![(7, 3)] } else { Vec::new() },
+            formats: if self.flag() {
+                vec![(7, FormatArguments { count: 3, strings: 5 })]
+            } else {
+                Vec::new()
+            },
             stack_in_frame: (frame && self.flag()).then(|| self.offset()),
             results: self.registers(values),
         }

@@ -14,7 +14,7 @@ use crate::exposure::Exposure;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::native::decode::effects::{RegisterId, SLOTS};
 use crate::registers::{self, PRESERVABLE, RAX, Register};
-use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place};
+use crate::relation::{CallSite, Callee, Constraint, FormatArguments, FunctionSummary, Place};
 use crate::summary::Target;
 
 /// Cells that a call passes by value, at most. Of more the frame is an object, and the call passes what that holds: in a large function
@@ -51,7 +51,7 @@ pub(super) struct PendingCall {
     pub(super) callee: Callee,
     pub(super) jump: bool,
     pub(super) no_vectors: bool,
-    pub(super) formats: Vec<(Register, u8)>,
+    pub(super) formats: Vec<(Register, FormatArguments)>,
     /// It is a jump while the frame is there, to a label or out of the function.
     pub(super) in_frame: bool,
     /// The callee returns to this function's caller.

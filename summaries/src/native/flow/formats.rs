@@ -1,22 +1,22 @@
 //! Formats of `printf` and `scanf`: how many arguments a constant string asks for.
 //!
 //! A call has values in all registers, and those that were left there by chance are no arguments. Where the format is a constant, the
-//! number of its conversions bounds the arguments (C11 7.21.6.1).
+//! conversions say which arguments there are (C11 7.21.6.1), and which are strings.
 
 use super::builder::{ConstraintBuilder, ValueKey};
 use super::module::FlowModule;
 use super::state::{RegisterState, SlotValue};
 use super::walker::BlockWalker;
 use crate::registers::{ARGUMENTS, Register};
-use crate::relation::Callee;
+use crate::relation::{Callee, FormatArguments};
 use crate::summary::{Target, atom_flags};
 
 /// Bytes of a format, at most. Of a longer one no number is said.
 const MAX_FORMAT: usize = 4096;
 
 impl BlockWalker<'_, '_, '_, '_> {
-    /// The general registers that hold the address of a constant string, with its number of arguments.
-    pub(super) fn formats(&self, callee: Callee, state: &RegisterState) -> Vec<(Register, u8)> {
+    /// The general registers that hold the address of a constant string, with the arguments that it asks for as a format.
+    pub(super) fn formats(&self, callee: Callee, state: &RegisterState) -> Vec<(Register, FormatArguments)> {
         if !self.builder.recording || !matches!(callee, Callee::Direct { .. }) {
             return Vec::new();
         }
@@ -25,7 +25,7 @@ impl BlockWalker<'_, '_, '_, '_> {
             let string = self.module.constant_string(self.builder.target(number)?, offset)?;
             Some((*register, arguments_of(string)?))
         };
-        let mut formats: Vec<(Register, u8)> = ARGUMENTS.iter().filter_map(count).collect();
+        let mut formats: Vec<(Register, FormatArguments)> = ARGUMENTS.iter().filter_map(count).collect();
         formats.sort_unstable();
         formats
     }
@@ -60,13 +60,46 @@ impl FlowModule<'_, '_> {
     }
 }
 
-/// The number of arguments that a format asks for, at most: one for each `%`, and one for each `*` of a width or precision. `None` if it numbers
-/// its arguments, or if one is a `long double`, which is on the stack.
-fn arguments_of(format: &[u8]) -> Option<u8> {
-    if format.iter().any(|byte| matches!(byte, b'$' | b'L')) {
-        return None;
+/// The arguments that a format asks for. `None` if it numbers them, or if one is a `long double`, which is on the stack, or if a
+/// conversion is unknown.
+fn arguments_of(format: &[u8]) -> Option<FormatArguments> {
+    let mut kinds: Vec<bool> = Vec::new();
+    let mut rest = format.iter().copied().peekable();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            continue;
+        }
+        loop {
+            match rest.next()? {
+                b'*' => kinds.push(false),
+                b'-' | b'+' | b' ' | b'#' | b'\'' | b'.' | b'0'..=b'9' => {}
+                b'h' | b'l' | b'q' | b'j' | b'z' | b't' => {}
+                b'%' | b'm' => break,
+                b's' => {
+                    kinds.push(true);
+                    break;
+                }
+                b'[' => {
+                    kinds.push(false);
+                    // A bracket that comes first is in the set.
+                    if rest.next()? == b'^' {
+                        rest.next()?;
+                    }
+                    while rest.next()? != b']' {}
+                    break;
+                }
+                b'd' | b'i' | b'o' | b'u' | b'x' | b'X' | b'e' | b'E' | b'f' | b'F' | b'g' | b'G' | b'a'
+                | b'A' | b'c' | b'p' | b'n' | b'b' | b'B' => {
+                    kinds.push(false);
+                    break;
+                }
+                _ => return None,
+            }
+        }
     }
-    u8::try_from(format.iter().filter(|byte| matches!(byte, b'%' | b'*')).count()).ok()
+    let count = u8::try_from(kinds.len()).ok()?;
+    let strings = (0u8..8).zip(kinds).fold(0, |strings, (n, is)| strings | u8::from(is) << n);
+    Some(FormatArguments { count, strings })
 }
 
 #[cfg(test)]
@@ -74,18 +107,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conversions_bound_the_arguments() {
-        let cases: [(&[u8], Option<u8>); 6] = [
-            (b"", Some(0)),
-            (b"%s: %-*d\n", Some(3)),
-            (b"100%%", Some(2)),
+    fn conversions_ask_for_arguments() {
+        let cases: [(&[u8], Option<(u8, u8)>); 10] = [
+            (b"", Some((0, 0))),
+            (b"%s: %-*d\n", Some((3, 0b1))),
+            (b"100%%", Some((0, 0))),
+            (b"%.*s%5.2lf%s", Some((4, 0b1010))),
             (b"%2$s", None),
             (b"%Lf", None),
-            (b"%[^%]", Some(2)),
+            (b"%[]%s] %s", Some((2, 0b10))),
+            (b"%[^]%] %lx", Some((2, 0))),
+            (b"%", None),
+            (b"%ls %y", None),
         ];
         for (format, expected) in cases {
-            assert_eq!(arguments_of(format), expected);
+            let expected = expected.map(|(count, strings)| FormatArguments { count, strings });
+            assert_eq!(arguments_of(format), expected, "{}", String::from_utf8_lossy(format));
         }
-        assert_eq!(arguments_of(&[b'%'; 256]), None);
+        assert_eq!(arguments_of(&b"%d".repeat(256)), None);
     }
 }
