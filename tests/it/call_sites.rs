@@ -41,6 +41,61 @@ fn report(name: &str, compiler: &str, flags: &str) -> (Session, Value) {
     (session, report)
 }
 
+/// Caller and callees of the fixture `called_contexts`, across two modules: by an argument, a variable, a field of two objects, a choice, a
+/// result, and a function that returns its argument. `by_guard` calls one of two: constants are not propagated.
+const ACROSS: [(&str, &[&str]); 9] = [
+    ("by_argument", &["one"]),
+    ("by_global", &["two"]),
+    ("by_field_a", &["one"]),
+    ("by_field_b", &["two"]),
+    ("by_choice", &["one", "two"]),
+    ("by_return", &["two"]),
+    ("by_context_a", &["one"]),
+    ("by_context_b", &["two"]),
+    ("by_guard", &["one", "two"]),
+];
+
+fn check_across(name: &str, compiler: &str, flags: &str) {
+    let mut session = Session::new(&format!("call_sites/across-{name}-{compiler}"));
+    let dir = session.dir().to_owned();
+    for unit in ["main", "calls"] {
+        let source = tools::repository().join(format!("fixtures/called_contexts/{unit}.c"));
+        session.must(&Job::new(&dir, compiler).words("-c").words(flags).arg(source));
+    }
+    tools::shim_dir(&session.path("plain-shims"), &Linker::Lld.path());
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    for (shims, out) in [("-B plain-shims", "plain"), ("-B shims", "out")] {
+        let job = Job::new(&dir, compiler).words(shims).words("main.o calls.o -o").arg(out).words(flags);
+        let options = "-Wl,--prune-strict -Wl,--prune-level=pointers -Wl,--prune-report=report.json";
+        let job = job.words(if out == "plain" { "" } else { options });
+        session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    }
+    for arguments in ["", "another"] {
+        let plain = session.run(&Job::new(&dir, session.path("plain")).words(arguments));
+        let pruned = session.run(&Job::new(&dir, session.path("out")).words(arguments));
+        session.check_eq(&(pruned.status, pruned.stdout), &(plain.status, plain.stdout), "what it does");
+    }
+    let report = matrix::report(&session, &session.path("report.json"));
+    for site in report["call_sites"].as_array().unwrap() {
+        let caller = report["atoms"][site["caller"].as_u64().unwrap() as usize]["symbols"][0].as_str();
+        let callees = ACROSS.iter().find(|of| Some(of.0) == caller).map(|of| of.1);
+        let expected = callees.map(|callees| callees.iter().map(|c| (*c).to_owned()).collect());
+        session.check_eq(&may_call(&report, site), &expected, &format!("what {caller:?} calls"));
+    }
+    // Optimisers take calls away, but not all of them.
+    session.check_eq(&report["call_sites"].as_array().unwrap().is_empty(), &false, "no calls");
+}
+
+#[test]
+fn callees_are_exact_across_modules() {
+    for compiler in ["gcc", "clang-19"] {
+        check_across("O0", compiler, "-O0");
+        check_across("O2", compiler, "-O2");
+    }
+    check_across("thin-O0", "clang-19", "-O0 -flto=thin -Xclang -disable-O0-optnone");
+    check_across("thin-O2", "clang-19", "-O2 -flto=thin");
+}
+
 /// Names of what a site may call, or `None` if anything.
 fn may_call(report: &Value, site: &Value) -> Option<BTreeSet<String>> {
     if site["state"] == "overdefined" {

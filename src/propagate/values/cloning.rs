@@ -14,7 +14,8 @@ use summaries::registers::{RAX, Register};
 use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary};
 use summaries::{AtomIdx, ValueIdx};
 
-use super::flow::{Flow, FunctionClone, MAX_DEPTH};
+use super::flow::Flow;
+use super::function_clone::{Dependence, FunctionClone, MAX_DEPTH};
 use super::places::{LinkPlaces, ResolvedPlace};
 use crate::ids::{AtomId, Id};
 use crate::index::EdgeEffect;
@@ -24,22 +25,6 @@ const MAX_VALUES: u32 = 24;
 
 /// Clones for calls that a link may have; a larger one as many as it has functions.
 const ALWAYS: usize = 1024;
-
-/// What of a function depends on the call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Dependence {
-    Nothing,
-    /// The result depends on the call, and nothing else.
-    Result,
-    /// It stores, calls or passes on what it is passed, or what a call of its own returns for it.
-    Effect,
-}
-
-impl FunctionClone {
-    pub(super) fn new(position: usize, local: usize) -> Self {
-        FunctionClone { position, local, ..FunctionClone::default() }
-    }
-}
 
 impl Flow<'_> {
     /// The function or clone that a call of the entry of `callee` joins. `caller` is the function or clone that calls; `looks`: the caller
@@ -169,18 +154,24 @@ fn dependence_on_caller(summary: &FunctionSummary, calls: &[Dependence]) -> Depe
     let passed = summary.parameters.iter().map(|p| p.1).chain(summary.stack_parameters.iter().map(|p| p.1));
     let returned = sites().filter(|(_, by)| **by != Dependence::Nothing);
     let returned = returned.filter_map(|(call, _)| result_of(&call.results));
+    // Some value of the caller's is in memory, as all parameters are without optimisation.
+    let mut is_stored = false;
     let mut reached = passed.chain(returned).fold(0, |all, value| all | bit(value));
     loop {
-        let before = reached;
+        let before = (reached, is_stored);
         for constraint in &summary.constraints {
-            let (from, to) = match constraint {
-                Constraint::Assign { from, to, .. } => (*from, *to),
-                Constraint::Load { from, to, .. } => (from.value, *to),
+            let (is_from, to) = match constraint {
+                Constraint::Assign { from, to, .. } => (reached & bit(*from) != 0, bit(*to)),
+                Constraint::Load { from, to, .. } => (is_stored || reached & bit(from.value) != 0, bit(*to)),
+                Constraint::Store { from, .. } => {
+                    is_stored |= reached & bit(*from) != 0;
+                    continue;
+                }
                 _ => continue,
             };
-            reached |= if reached & bit(from) != 0 { bit(to) } else { 0 };
+            reached |= if is_from { to } else { 0 };
         }
-        if reached == before {
+        if (reached, is_stored) == before {
             break;
         }
     }

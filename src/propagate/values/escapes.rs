@@ -44,6 +44,7 @@ impl Flow<'_> {
 
     /// Unseen code may call the function: its parameters may be anything, and its results escape.
     fn open(&mut self, function: u32) {
+        self.functions[function as usize].runs = true;
         let summary = self.summary(function);
         let unknown = OverdefinedReason::Parameter;
         let stack = summary.stack_parameters.iter().map(|p| p.1);
@@ -67,6 +68,7 @@ impl Flow<'_> {
 
     /// Control may enter the function at a label from anywhere. From there it runs to its return as from the entry.
     fn enter_at_label(&mut self, function: u32) {
+        self.functions[function as usize].runs |= !self.summary(function).indirect_entry_values.is_empty();
         let summary = self.summary(function);
         for value in &summary.indirect_entry_values {
             let node = self.node_of_value(function, *value);

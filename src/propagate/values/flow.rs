@@ -14,7 +14,7 @@ use summaries::relation::{Constraint, FunctionSummary};
 use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx, atom_flags};
 
 use super::budget::Budget;
-use super::cloning::Dependence;
+use super::function_clone::FunctionClone;
 use super::graph::{
     CELL, ComplexConstraint, ConstraintGraph, ESCAPED, EscapeReason, Event, MemoryClass, NodeId,
     OverdefinedReason,
@@ -45,31 +45,6 @@ pub(super) enum ObjectKind {
 const FRAME: (i64, i64) = (-(1 << 18), 1 << 12);
 /// The offset in the callee's frame where stack parameters begin: behind the return address.
 pub(super) const FIRST_STACK_PARAMETER: i64 = 8;
-
-/// The number of functions that do for a clone what depends on the call.
-pub(super) const MAX_DEPTH: usize = 3;
-
-/// A function that has a summary, for all that enters it or for one call.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct FunctionClone {
-    pub(super) position: usize,
-    pub(super) local: usize,
-    /// The node of its value 0, once anything asks for it.
-    pub(super) values: Option<NodeId>,
-    pub(super) frame: Option<u32>,
-    pub(super) active: bool,
-    pub(super) escaped: bool,
-    /// What of it depends on the call, by the number of functions that may act for this one, once somebody asked.
-    pub(super) depends: [Option<Dependence>; MAX_DEPTH + 1],
-    /// How many clones for calls the function has.
-    pub(super) others: usize,
-    /// How many calls lead to this clone, from a function that is no clone for a call.
-    pub(super) depth: usize,
-    /// Unseen code calls it, or another such clone does.
-    pub(super) for_unseen: bool,
-    /// The clone of the function for unseen code, or the function itself if it has none.
-    pub(super) unseen_clone: Option<u32>,
-}
 
 pub(super) struct Flow<'s> {
     pub(super) places: LinkPlaces<'s>,
@@ -404,6 +379,7 @@ impl<'s> Flow<'s> {
                 });
                 match result {
                     Some((function, value)) => {
+                        self.functions[function as usize].runs = true;
                         let result = self.node_of_value(function, value);
                         self.graph.assign(result, to);
                     }

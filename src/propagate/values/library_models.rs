@@ -54,8 +54,10 @@ impl<'s> Flow<'s> {
             let kind = self.object_kinds.get(e.object() as usize);
             e.is_unknown() || matches!(kind, Some(ObjectKind::Code(_) | ObjectKind::External(_)))
         };
-        let calls_nothing =
-            |s: &Site<'_>| s.callee.is_some() && !s.calls_unknown && !s.seen.iter().any(is_code);
+        let calls_nothing = |s: &Site<'_>| {
+            let runs = self.functions[s.function as usize].runs;
+            runs && s.callee.is_some() && !s.calls_unknown && !s.seen.iter().any(is_code)
+        };
         let all = (0u32..).zip(&self.sites);
         let sites: Vec<u32> = all.filter(|(_, site)| calls_nothing(site)).map(|(id, _)| id).collect();
         sites.iter().for_each(|site| self.called(*site, OverdefinedReason::FrontEnd.element()));

@@ -15,6 +15,7 @@ mod edges;
 mod effects;
 mod escapes;
 mod flow;
+mod function_clone;
 mod give_up;
 mod graph;
 mod groups;

@@ -181,6 +181,7 @@ impl<'s> Flow<'s> {
 
     /// Actuals flow to parameters, results back.
     fn join_call(&mut self, passed: &CallInterface<'s>, function: u32) {
+        self.functions[function as usize].runs = true;
         let summary = self.summary(function);
         let first = self.node_of_value(function, ValueIdx(0));
         for (actual, parameter) in pairs(&passed.actuals, &summary.parameters) {

@@ -5,6 +5,7 @@ mod cloning;
 mod large;
 mod mappings;
 mod oracle;
+mod oracle_places;
 mod library_models;
 mod random;
 mod stack;

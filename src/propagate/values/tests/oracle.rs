@@ -6,33 +6,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::oracle_places::{
+    Address, OracleNode, OracleObject, address, bounded, entered_from_outside, function_of, has_own_copy,
+    is_foreign, unplaced,
+};
 use super::{defined, is_code};
 use summaries::registers::CONVENTIONAL;
 use summaries::relation::{Callee, Constraint, FunctionSummary, Place};
-use summaries::{AtomIdx, ModuleSummary, ReferenceKind, Target};
-
-/// (object, offset); `None` is the unknown.
-type Address = Option<(OracleObject, Option<i64>)>;
+use summaries::{AtomIdx, ModuleSummary, ReferenceKind};
 
 /// Where a call goes: atoms, each with its offset where that is known.
 type Targets = BTreeSet<(u32, Option<i64>)>;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum OracleObject {
-    Atom(u32),
-    Frame(u32),
-    External,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum OracleNode {
-    Value(usize, u32),
-    Cell(OracleObject, i64),
-    Anywhere(OracleObject),
-    /// Passed on the stack by unseen code.
-    Above(OracleObject),
-    Escaped,
-}
 
 /// The owner of unknown code: a library outside of the link, the link, or either where an unknown address leads.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,6 +42,8 @@ pub(super) struct Oracle {
     outside: BTreeSet<u32>,
     /// Calls, by function, site and callee, that pass nothing to the function itself, since its copy stands for them.
     left_out: BTreeSet<(usize, usize, u32)>,
+    /// Functions and copies that something calls or enters.
+    runs: BTreeSet<usize>,
 }
 
 impl Oracle {
@@ -117,7 +103,7 @@ impl Oracle {
         if exposed == 0 {
             return;
         }
-        for (f, function) in live {
+        for (f, function) in live.into_iter().filter(|(f, _)| self.runs.contains(f)).collect::<Vec<_>>() {
             for (i, site) in function.call_sites.iter().enumerate() {
                 if let Callee::Indirect(value) = site.callee
                     && !self.set(OracleNode::Value(f, value.0)).iter().any(is_code)
@@ -219,6 +205,7 @@ impl Oracle {
         let has_own = has_own_copy(function) && !self.outside.contains(&atom);
         let f = if has_own { f + summary.functions.len() } else { f };
         self.changed |= has_own && self.entered.insert(f);
+        self.changed |= self.runs.insert(f);
         let stack = function.stack_parameters.iter().map(|p| p.1);
         for value in function.parameters.iter().map(|p| p.1).chain(stack) {
             self.add(OracleNode::Value(f, value.0), None);
@@ -232,6 +219,7 @@ impl Oracle {
     }
 
     fn label(&mut self, function: &FunctionSummary, f: usize) {
+        self.changed |= self.runs.insert(f);
         // A library may jump to the label. Every register of its caller then has the value that it had there.
         if !function.indirect_entry_values.is_empty() && !self.unknown_takes_all {
             (self.unknown_takes_all, self.changed) = (true, true);
@@ -508,6 +496,7 @@ impl Oracle {
             g += count;
             self.changed |= self.entered.insert(g);
         }
+        self.changed |= self.runs.insert(g);
         for (register, value) in &function.parameters {
             for (_, actual) in site.actuals.iter().filter(|a| a.0 == *register) {
                 self.flow(OracleNode::Value(f, actual.0), OracleNode::Value(g, value.0));
@@ -571,72 +560,4 @@ impl Oracle {
             self.add(OracleNode::Value(f, value.0), None);
         }
     }
-}
-
-/// The root, and targets of references that no function accounts for.
-fn entered_from_outside(summary: &ModuleSummary, root: u32) -> BTreeSet<u32> {
-    let mut found = BTreeSet::from([root]);
-    let mut reachable = BTreeSet::from([root]);
-    let mut work = vec![root];
-    while let Some(atom) = work.pop() {
-        let targets = summary.references_of(AtomIdx(atom)).iter().filter_map(|r| defined(summary, r.target));
-        work.extend(targets.filter(|target| reachable.insert(*target)));
-    }
-    for (atom, of) in (0u32..).zip(&summary.atoms).filter(|(atom, _)| reachable.contains(atom)) {
-        let function = summary.functions.iter().find(|f| f.atom.0 == atom);
-        for r in summary.references_of(AtomIdx(atom)) {
-            let is_accounted = match function {
-                Some(function) => function.covered_references.contains(&(of.section, r.offset)),
-                None => !is_code(summary, atom),
-            };
-            found.extend(defined(summary, r.target).filter(|_| !is_accounted));
-        }
-    }
-    found
-}
-
-/// Whether unseen code enters a copy: control enters the function at its entry, and leaves it by returns and direct calls.
-fn has_own_copy(function: &FunctionSummary) -> bool {
-    function.indirect_entry_values.is_empty() && function.call_sites.iter().all(|c| !c.jump)
-}
-
-/// The summary of a function, or of its copy that unseen code enters.
-fn function_of(summary: &ModuleSummary, f: usize) -> &FunctionSummary {
-    &summary.functions[f % summary.functions.len()]
-}
-
-/// Whether anything may be read there, and what is stored there escapes: outside, or code that was not understood.
-fn is_foreign(summary: &ModuleSummary, object: OracleObject) -> bool {
-    let OracleObject::Atom(atom) = object else { return object == OracleObject::External };
-    let is_of = |f: &FunctionSummary| f.atom.0 == atom || f.parts.iter().any(|p| p.0 == atom);
-    is_code(summary, atom) && !summary.functions.iter().any(is_of)
-}
-
-fn address(summary: &ModuleSummary, target: Target, offset: i64) -> Address {
-    match defined(summary, target) {
-        Some(atom) => Some(bounded(summary, OracleObject::Atom(atom), Some(offset))),
-        None => Some((OracleObject::External, Some(0))),
-    }
-}
-
-/// What is written from `start` on at an unknown place: of a frame from the stack parameters on, that is where they are.
-fn unplaced(object: OracleObject, start: Option<i64>) -> OracleNode {
-    match (object, start) {
-        (OracleObject::Frame(_), Some(8..)) => OracleNode::Above(object),
-        _ => OracleNode::Anywhere(object),
-    }
-}
-
-/// An offset that leaves its object too far is unknown.
-fn bounded(
-    summary: &ModuleSummary,
-    object: OracleObject,
-    offset: Option<i64>,
-) -> (OracleObject, Option<i64>) {
-    let (start, end) = match object {
-        OracleObject::Atom(atom) => (0, summary.atoms[atom as usize].size as i64),
-        OracleObject::Frame(_) => (-(1 << 18), 1 << 12),
-        OracleObject::External => return (object, Some(0)),
-    };
-    (object, offset.filter(|o| start - 4096 <= *o && *o <= end + 4096))
 }

@@ -10,7 +10,7 @@ use crate::registers::{self, RSP, SAVED};
 use crate::relation::Callee;
 use crate::summary::{Definition, Target};
 
-/// The names, sorted.
+/// The names of the functions, sorted by their bytes.
 const RESERVED: &[&[u8]] = &[
     b"_Exit",
     b"__assert_fail",

@@ -48,7 +48,7 @@ pub(super) struct Op {
     pub(super) target: Option<u64>,
     /// A relocation marks it as the call of a TLS descriptor.
     pub(super) tls_call: bool,
-    /// It sets al to zero.
+    /// The instruction sets the register al to zero.
     pub(super) clears_al: bool,
     /// It may fault where a table of handlers says that the unwinder enters a landing pad.
     pub(super) throws: bool,
