@@ -95,6 +95,7 @@ cases! {
     cv_fixed_table
     cv_fixed_taken
     cv_fixed_wrapped
+    cv_formats
     cv_forwarded
     cv_goto_offsets
     cv_handlers
@@ -133,6 +134,7 @@ cases! {
     cv_protected_by_number
     cv_regcall
     cv_registers
+    cv_reserved_names
     cv_return_address
     cv_return_address_leak
     cv_return_thunk
