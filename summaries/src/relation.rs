@@ -79,7 +79,7 @@ pub struct CallSite {
     /// The frame is an object ([`FunctionSummary::frame`]) and the callee's stack pointer at entry points there, at
     /// this offset: what the object holds from there on is passed too. `Some(None)`: somewhere in it.
     pub stack_in_frame: Option<Option<i64>>,
-    /// Values that hold what the callee returns or leaves in a register (rax, rcx, rdx, xmm0 to xmm3), sorted by register.
+    /// Values that hold what the callee returns or leaves in a register (rax, rcx, rdx, r8, xmm0 to xmm3), sorted by register.
     pub results: Vec<(Register, ValueIdx)>,
 }
 
@@ -112,7 +112,7 @@ pub struct FunctionSummary {
     pub stack_parameters: Vec<(i32, ValueIdx)>,
     /// The frame is an object in memory: its address goes places. Stack parameters are in it at offset 8 and above.
     pub frame: bool,
-    /// The values of registers on return, sorted by register: rax, rcx, rdx, xmm0 to xmm3. A register that is `preserved` may be left
+    /// The values of registers on return, sorted by register: rax, rcx, rdx, r8, xmm0 to xmm3. A register that is `preserved` may be left
     /// out if nothing else is returned there.
     pub results: Vec<(Register, ValueIdx)>,
     /// The registers of [`PRESERVABLE`](crate::registers::PRESERVABLE) that may still hold their entry value on a return, a bit per register.

@@ -95,6 +95,7 @@ cases! {
     cv_fixed_table
     cv_fixed_taken
     cv_fixed_wrapped
+    cv_format_elsewhere
     cv_formats
     cv_forwarded
     cv_goto_offsets
@@ -134,7 +135,6 @@ cases! {
     cv_protected_by_number
     cv_regcall
     cv_registers
-    cv_reserved_names
     cv_return_address
     cv_return_address_leak
     cv_return_thunk
@@ -146,6 +146,7 @@ cases! {
     cv_stack_tail
     cv_streams
     cv_string_at
+    cv_swift_results
     cv_table_in_code
     cv_text
     cv_text_ways

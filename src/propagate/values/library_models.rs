@@ -106,6 +106,13 @@ impl<'s> Flow<'s> {
         self.graph.element(object, None)
     }
 
+    /// What the format asks for that is the argument before `first`; `None` if it is no known constant.
+    pub(super) fn format_of(&self, site: u32, first: Argument) -> Option<FormatArguments> {
+        let format = ARGUMENTS.get(usize::from(first.checked_sub(1)?))?;
+        let of = self.sites[site as usize].formats.iter().find(|f| f.0 == *format).map(|f| f.1);
+        of.filter(|_| !self.places.process.writes_constants && !self.places.registers_conversions)
+    }
+
     /// The arguments from `first` on and the stack's, or those that a `va_list` leads to; with whether `printf` takes it for a string.
     pub(super) fn variable_arguments(
         &mut self,
@@ -123,13 +130,10 @@ impl<'s> Flow<'s> {
             }
             nodes.push((arguments, false));
         } else {
-            let this = &self.sites[site as usize];
-            // The format is the argument before the first of them.
-            let format = first.checked_sub(1).and_then(|n| ARGUMENTS.get(usize::from(n)));
-            let of = this.formats.iter().find(|f| Some(&f.0) == format).map(|f| f.1);
-            let of = of.filter(|_| !self.places.process.writes_constants);
+            let of = self.format_of(site, first);
             let FormatArguments { count, strings } =
                 of.unwrap_or(FormatArguments { count: u8::MAX, strings: 0 });
+            let this = &self.sites[site as usize];
             let end = first.saturating_add(count);
             let is_string = |n: Argument| strings & 1 << (n - first) != 0;
             let general = (first..end.min(6)).filter_map(|n| Some((self.argument(site, n)?, is_string(n))));

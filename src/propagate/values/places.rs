@@ -63,6 +63,8 @@ pub(super) struct LinkPlaces<'s> {
     position: Vec<u32>,
     /// Undefined weak symbols may be defined when the program runs.
     dynamic: bool,
+    /// The program may give `printf` conversions of its own, which take any number of arguments.
+    pub(super) registers_conversions: bool,
     pub(super) process: ProcessFacts,
 }
 
@@ -72,7 +74,10 @@ impl<'s> LinkPlaces<'s> {
         let modules = (0u32..).zip(&sources.index.modules).zip(sources.summaries);
         let position = modules.flat_map(|((i, _), s)| std::iter::repeat_n(i, s.atoms.len())).collect();
         let executable = matches!(sources.config.output_kind, OutputKind::Executable | OutputKind::StaticPie);
+        let registers = |name: &[u8]| name.starts_with(b"register_printf_") || name.starts_with(b"dl");
+        let mut symbols = sources.resolution.symbols.iter();
         LinkPlaces {
+            registers_conversions: sources.unseen_code || symbols.any(|s| registers(s.name)),
             process: ProcessFacts::new(sources),
             position_of,
             position,

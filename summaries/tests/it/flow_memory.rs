@@ -157,11 +157,10 @@ fn string_stores() {
     };
     let one = |name: &str, size: u32| BTreeSet::from([(name.to_owned(), size)]);
     assert_eq!(stored("leaq g(%rip), %rdi\nxorl %eax, %eax\nmovl $8, %ecx\nrep stosq\nret"), BTreeSet::new());
-    assert_eq!(stored("leaq g(%rip), %rdi\nleaq h(%rip), %rax\nmovl $8, %ecx\nrep stosq\nret"), one("h", 0));
+    assert_eq!(stored("leaq g(%rip), %rdi\nleaq h(%rip), %rax\nmovl $8, %ecx\nrep stosq\nret"), one("h", 64));
     assert_eq!(stored("leaq g(%rip), %rdi\nleaq h(%rip), %rax\nstosq\nret"), one("h", 8));
     // In the frame: what is read there may be it, wherever.
-    let own =
-        "subq $88, %rsp\nmovq %rsp, %rdi\nleaq h(%rip), %rax\nmovl $8, %ecx\nrep stosq\ncall *24(%rsp)\nud2";
+    let own = "subq $88, %rsp\nmovq %rsp, %rdi\nleaq h(%rip), %rax\nmovl %esi, %ecx\nrep stosq\ncall *24(%rsp)\nud2";
     let (summary, function) = function(own);
     let callee = function.call_sites.iter().find_map(|s| match s.callee {
         Callee::Indirect(value) => Some(value),
@@ -184,6 +183,21 @@ fn string_stores() {
         |c| matches!(c, Constraint::Load { from, to, .. } if frames.contains(&from.value) && *to == callee),
     );
     assert!(is_stored && is_loaded, "{function:?}");
+    // A known number of bytes, and an unknown one.
+    let written = |count: &str| {
+        let body = format!(
+            "subq $88, %rsp\nmovq %rsp, %rdi\nleaq h(%rip), %rax\n{count}rep stosq\ncall *24(%rsp)\nud2"
+        );
+        let stores = self::function(&body).1.constraints.into_iter().filter_map(|c| match c {
+            Constraint::Store { size, .. } => Some(size),
+            _ => None,
+        });
+        stores.collect::<Vec<_>>()
+    };
+    assert_eq!(written("movl $4, %ecx\n"), [32]);
+    assert_eq!(written("movl $4, %ecx\nmovb $1, %cl\n"), [0]);
+    assert_eq!(written("movl $4, %ecx\ntestl %esi, %esi\nje 1f\nmovl $4, %ecx\n1:"), [32]);
+    assert_eq!(written("movl $4, %ecx\ntestl %esi, %esi\nje 1f\nmovl $5, %ecx\n1:"), [0]);
     // Zeros over the return address lead nowhere.
     let zeros =
         "subq $88, %rsp\nmovq %rsp, %rdi\nxorl %eax, %eax\nmovl $8, %ecx\nrep stosq\naddq $88, %rsp\nret";

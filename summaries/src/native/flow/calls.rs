@@ -11,7 +11,7 @@ use super::unit::{CALLERS_REGISTER, Destination, FlowResult, Op};
 use super::walker::{BlockExit, BlockWalker, RESULTS};
 use crate::native::decode::Flow;
 use crate::native::decode::effects::{RegisterId, SLOTS};
-use crate::registers::{self, CONVENTIONAL, RAX, RBP, RCX, RDI, RDX, RSP, SAVED};
+use crate::registers::{self, CONVENTIONAL, R8, RAX, RBP, RCX, RDI, RDX, RSP, SAVED};
 use crate::relation::Callee;
 use crate::summary::Target;
 
@@ -20,8 +20,9 @@ const ANY_ARGUMENTS: u64 = registers::ALL & !registers::set(&[RSP, RBP]);
 /// What may be passed by compilers that know the callee.
 const LOCAL_ARGUMENTS: u64 = registers::ALL & !registers::set(&[RSP]);
 
-/// The registers of a result of three elements, as clang returns vectors.
+/// The registers of a result of three elements, as clang returns vectors, and of one of four.
 const OF_THREE: u64 = registers::set(&[RAX, RCX, RDX]);
+const OF_FOUR: u64 = registers::set(&[RAX, RCX, RDX, R8]);
 
 /// What gcc jumps to in the place of a return (`-mfunction-return=thunk`).
 const RETURN_THUNK: &[u8] = b"__x86_return_thunk";
@@ -129,10 +130,14 @@ impl BlockWalker<'_, '_, '_, '_> {
             return Err(format!("a return at {:#x} that may be none to the caller", op.offset));
         }
         self.leaves(op, state)?;
-        // A third element comes with two others; else it is what was left over.
-        let is_third = state.written & OF_THREE == OF_THREE;
         self.builder.keeps_rax |= state.keeps_rax();
-        for slot in RESULTS.into_iter().filter(|slot| *slot != RCX || is_third) {
+        // A third element comes with two others, and a fourth with three; else it is what was left over.
+        let is_result = |slot: &RegisterId| match *slot {
+            RCX => state.written & OF_THREE == OF_THREE,
+            R8 => state.written & OF_FOUR == OF_FOUR,
+            _ => true,
+        };
+        for slot in RESULTS.into_iter().filter(is_result) {
             if let Some(value) = self.given(op, state, slot)? {
                 let to = self.builder.value(ValueKey::Result(slot));
                 self.builder.flow(value, to, Some(0))?;
@@ -297,11 +302,10 @@ impl BlockWalker<'_, '_, '_, '_> {
         }
         // The callee's own summary says which registers it writes or leaves alone.
         let (written, left) = (state.written, state.left);
-        // A profiler's hook has no summary. Of rcx a summary says only what is returned there.
+        // A profiler's hook has no summary. Of rcx and r8 a summary says only what is returned there.
         let is_hook = self.module.is_hook(callee);
-        self.clobber(callee, state);
         for (slot, to) in results {
-            if is_hook || slot == RCX {
+            if is_hook || matches!(slot, RCX | R8) {
                 self.builder.flow(state.get(slot), to, Some(0))?;
             }
             state.set(slot, SlotValue::Node(to, 0));

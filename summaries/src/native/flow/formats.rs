@@ -48,7 +48,9 @@ impl ConstraintBuilder {
 impl FlowModule<'_, '_> {
     /// The string at a place in data that nobody writes, without its end.
     fn constant_string(&self, target: Target, offset: i64) -> Option<&[u8]> {
-        let (atom, offset) = self.place_of_target(target, offset)?;
+        // Another module's definition may prevail over that of a global symbol.
+        let Target::Atom(atom) = target else { return None };
+        let offset = u64::try_from(offset).ok()?;
         let of = self.atoms.get(atom.index())?;
         if of.has(atom_flags::WRITE) || self.is_code(of.section) {
             return None;
@@ -60,8 +62,8 @@ impl FlowModule<'_, '_> {
     }
 }
 
-/// The arguments that a format asks for. `None` if it numbers them, or if one is a `long double`, which is on the stack, or if a
-/// conversion is unknown.
+/// The arguments that a format asks for. `None` if it numbers them, if one is a `long double`, which is on the stack, if `scanf` allocates
+/// memory for it (`m`), or if a conversion is unknown.
 fn arguments_of(format: &[u8]) -> Option<FormatArguments> {
     let mut kinds: Vec<bool> = Vec::new();
     let mut rest = format.iter().copied().peekable();
@@ -69,12 +71,16 @@ fn arguments_of(format: &[u8]) -> Option<FormatArguments> {
         if byte != b'%' {
             continue;
         }
+        let mut longs = 0;
         loop {
             match rest.next()? {
                 b'*' => kinds.push(false),
+                b'l' => longs += 1,
+                // glibc takes these for a `long double`.
+                b'e' | b'E' | b'f' | b'F' | b'g' | b'G' | b'a' | b'A' if longs > 1 => return None,
                 b'-' | b'+' | b' ' | b'#' | b'\'' | b'.' | b'0'..=b'9' => {}
-                b'h' | b'l' | b'q' | b'j' | b'z' | b't' => {}
-                b'%' | b'm' => break,
+                b'h' | b'j' | b'z' | b't' => {}
+                b'%' => break,
                 b's' => {
                     kinds.push(true);
                     break;
@@ -108,13 +114,17 @@ mod tests {
 
     #[test]
     fn conversions_ask_for_arguments() {
-        let cases: [(&[u8], Option<(u8, u8)>); 10] = [
+        let cases: [(&[u8], Option<(u8, u8)>); 14] = [
             (b"", Some((0, 0))),
             (b"%s: %-*d\n", Some((3, 0b1))),
             (b"100%%", Some((0, 0))),
             (b"%.*s%5.2lf%s", Some((4, 0b1010))),
             (b"%2$s", None),
             (b"%Lf", None),
+            (b"%lla", None),
+            (b"%qa", None),
+            (b"%ms", None),
+            (b"%W", None),
             (b"%[]%s] %s", Some((2, 0b10))),
             (b"%[^]%] %lx", Some((2, 0))),
             (b"%", None),

@@ -22,7 +22,6 @@ mod memory;
 mod module;
 mod needed;
 mod stacks;
-mod reserved;
 mod state;
 mod transfer;
 mod unit;

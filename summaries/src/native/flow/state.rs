@@ -7,7 +7,7 @@
 
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::{RegisterId, SLOTS};
-use crate::registers::{self, RAX};
+use crate::registers::{self, RAX, RCX};
 
 /// What a slot may hold at a point of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,6 +128,15 @@ pub(super) struct Pending {
     pub(super) through: BoundedSet<ValueIdx>,
 }
 
+/// The number in rcx, by which string instructions are repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RepeatCount {
+    /// No path has come here yet.
+    Unreached,
+    Known(u32),
+    Any,
+}
+
 /// What all slots hold at a point of the function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RegisterState {
@@ -139,6 +148,7 @@ pub(super) struct RegisterState {
     pub(super) pushed: bool,
     /// On some path al is not known to be zero. It says to callees with variable arguments how many vector registers they are passed.
     pub(super) may_pass_vectors: bool,
+    pub(super) repeats: RepeatCount,
     /// Bits of slots that hold on some path what the caller left in a register that passes nothing.
     pub(super) left: u64,
 }
@@ -151,6 +161,7 @@ impl RegisterState {
             pending: Pending::default(),
             pushed: false,
             may_pass_vectors: false,
+            repeats: RepeatCount::Unreached,
             left: 0,
         }
     }
@@ -164,6 +175,9 @@ impl RegisterState {
             *place = value;
             self.written |= 1 << slot;
             self.may_pass_vectors |= slot == RAX;
+            if slot == RCX {
+                self.repeats = RepeatCount::Any;
+            }
             self.left &= !(1 << slot);
             self.left |= u64::from(matches!(value, SlotValue::Saved(_))) << slot;
         }
@@ -197,6 +211,13 @@ impl RegisterState {
         self.written |= other.written;
         self.pushed |= other.pushed;
         self.may_pass_vectors |= other.may_pass_vectors;
+        let repeats = match (self.repeats, other.repeats) {
+            (RepeatCount::Unreached, repeats) | (repeats, RepeatCount::Unreached) => repeats,
+            (one, other) if one == other => one,
+            _ => RepeatCount::Any,
+        };
+        changed |= repeats != self.repeats;
+        self.repeats = repeats;
         self.left |= other.left;
         changed |= self.pending.cells.join(&other.pending.cells);
         changed | self.pending.through.join(&other.pending.through)

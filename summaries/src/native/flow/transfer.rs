@@ -6,7 +6,7 @@
 
 use super::builder::ValueKey;
 use super::memory::Memory;
-use super::state::{RegisterState, SlotValue};
+use super::state::{RegisterState, RepeatCount, SlotValue};
 use super::unit::{CALLERS_REGISTER, FlowResult, Op, RelocatedOperand};
 use super::walker::{BlockExit, BlockWalker};
 use crate::exposure::Exposure;
@@ -14,11 +14,29 @@ use crate::native::decode::effects::{Address, InstructionEffect, Operand, Regist
 use crate::registers::{self, R11, RAX, RBP, RCX, RDI, RSI, RSP, SAVED, XMM0};
 use crate::summary::Target;
 
+/// Bytes that a string instruction writes; 0 is an unknown number. Compilers write forwards (psABI 3.2.1).
+fn moved_bytes(op: &Op, state: &RegisterState, size: u32) -> u32 {
+    match (op.element, state.repeats) {
+        (Some(element), RepeatCount::Known(count)) => {
+            count.checked_mul(element).filter(|bytes| *bytes <= MAX_STRING).unwrap_or(0)
+        }
+        _ => size,
+    }
+}
+
+/// Bytes of a string instruction that are told from an unknown number. Each 8 of them are a cell of the frame.
+const MAX_STRING: u32 = 4096;
+
 impl BlockWalker<'_, '_, '_, '_> {
     /// Go through one instruction, and say where control leaves it to.
     pub(super) fn step(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> FlowResult<BlockExit> {
         let exit = self.step_effect(at, op, state)?;
         state.may_pass_vectors &= !op.clears_al;
+        if let Some(count) = op.sets_count {
+            state.repeats = RepeatCount::Known(count);
+        } else if op.element.is_some() {
+            state.repeats = RepeatCount::Known(0);
+        }
         Ok(exit)
     }
 
@@ -107,8 +125,14 @@ impl BlockWalker<'_, '_, '_, '_> {
                 let value = self.pop(at, op, state, RBP)?;
                 state.set(RBP, value);
             }
-            InstructionEffect::StringMove { size } => self.string_move(at, op, state, *size)?,
-            InstructionEffect::StringStore { size } => self.string_store(at, op, state, *size)?,
+            InstructionEffect::StringMove { size } => {
+                let size = moved_bytes(op, state, *size);
+                self.string_move(at, op, state, size)?;
+            }
+            InstructionEffect::StringStore { size } => {
+                let size = moved_bytes(op, state, *size);
+                self.string_store(at, op, state, size)?;
+            }
             InstructionEffect::Other(transfer) => self.other(at, op, state, transfer)?,
             InstructionEffect::System => {
                 for slot in (0..16).filter(|s| *s != RSP) {

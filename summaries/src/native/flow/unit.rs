@@ -50,6 +50,10 @@ pub(super) struct Op {
     pub(super) tls_call: bool,
     /// The instruction sets the register al to zero.
     pub(super) clears_al: bool,
+    /// The constant that it moves to ecx.
+    pub(super) sets_count: Option<u32>,
+    /// The bytes of an element, if it is a repeated string instruction.
+    pub(super) element: Option<u32>,
     /// It may fault where a table of handlers says that the unwinder enters a landing pad.
     pub(super) throws: bool,
 }
@@ -119,6 +123,24 @@ const CLEARS_AL: [&[u8]; 10] = [
     &[0xb8, 0, 0, 0, 0],
     &[0x48, 0xc7, 0xc0, 0, 0, 0, 0],
 ];
+
+/// The constant that `mov $N,%ecx` moves.
+fn count_set_by(instruction: &[u8]) -> Option<u32> {
+    match instruction {
+        [0xb9, constant @ ..] => Some(u32::from_le_bytes(constant.try_into().ok()?)),
+        _ => None,
+    }
+}
+
+/// The bytes of an element of `rep movs` and `rep stos`.
+fn element_of(instruction: &[u8]) -> Option<u32> {
+    match instruction {
+        [0xf3, 0xa4 | 0xaa] => Some(1),
+        [0xf3, 0xa5 | 0xab] => Some(4),
+        [0xf3, 0x48, 0xa5 | 0xab] => Some(8),
+        _ => None,
+    }
+}
 
 /// Why a function was not understood.
 pub(super) type Refusal = String;
@@ -251,12 +273,15 @@ impl Unit {
                 target: instruction.target().and_then(|t| u64::try_from(t).ok()),
                 tls_call: false,
                 clears_al: CLEARS_AL.contains(&own),
+                sets_count: count_set_by(own),
+                element: element_of(own),
                 throws: false,
             };
             while let Some((_, rela)) = relas.next_if(|(_, r)| place_of(r) < instruction.end()) {
                 apply(module, rela, instruction, &mut op)?;
             }
             op.clears_al &= op.immediate == RelocatedOperand::Absent;
+            op.sets_count = op.sets_count.filter(|_| op.immediate == RelocatedOperand::Absent);
             self.ops.push(op);
         }
         Ok(())

@@ -9,12 +9,12 @@ use super::module::FlowModule;
 use super::state::{RegisterState, SlotValue};
 use super::unit::Unit;
 use crate::native::decode::effects::{RegisterId, SLOTS};
-use crate::registers::{self, CONVENTIONAL, RAX, RCX, RDX, RSP, XMM0, XMM1, XMM2, XMM3};
+use crate::registers::{self, CONVENTIONAL, R8, RAX, RCX, RDX, RSP, XMM0, XMM1, XMM2, XMM3};
 
 /// Registers that carry a result (psABI 3.2.3): rax and rdx for the class INTEGER, xmm0 and xmm1 for SSE. clang returns vectors that are larger
-/// than registers in rcx, xmm2 and xmm3 too. An address comes in vector registers when a program keeps its bytes in a vector or in a
+/// than registers in rcx, xmm2 and xmm3 too, and by `swiftcall` four values in rax, rdx, rcx and r8. An address comes in vector registers when a program keeps its bytes in a vector or in a
 /// floating-point number.
-pub(super) const RESULTS: [RegisterId; 7] = [RAX, RCX, RDX, XMM0, XMM1, XMM2, XMM3];
+pub(super) const RESULTS: [RegisterId; 8] = [RAX, RCX, RDX, R8, XMM0, XMM1, XMM2, XMM3];
 
 pub(super) struct BlockWalker<'u, 'm, 'a, 't> {
     pub(super) unit: &'u Unit,
