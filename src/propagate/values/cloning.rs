@@ -1,13 +1,11 @@
 //! Context sensitivity by cloning: some calls analyse a copy of their callee, with the values of that call alone.
 //!
-//! A small function whose effect depends on its caller has a clone for each call site, to a depth of [`MAX_DEPTH`] functions: it
-//! returns memory that it allocates, or what it is passed, or it stores or calls what it is passed. Without clones the memory that a
-//! program allocates through a function of its own (`xmalloc`) is one object, and a setter stores all values everywhere.
-//! Unseen code calls one further clone, of large functions too, and that calls others of the kind:
-//! what unseen code passes reaches no other call. Clones are sound because each run of a function
-//! has one caller, and because a clone has the constraints of the whole function. Every other way into a function (from a
-//! library, at a label, beyond the budget) leads to the copy that these share. A function with a label, or with a jump through a value,
-//! has no clone: control may enter and leave it elsewhere.
+//! A small function whose result or effect depends on its caller has a clone for each call site, to a depth of [`MAX_DEPTH`]
+//! functions. Without clones all memory that a program allocates through its own function (`xmalloc`) is one object, and a setter stores
+//! all values everywhere. Unseen code calls further clones, of large functions too, and these call each other: its arguments reach
+//! no other call. Clones are sound because each run of a function has one caller, and a clone has the constraints of the whole
+//! function. All other calls (from a library, at a label, beyond the budget) share one copy. A function with a label, or with a jump
+//! through a value, has no clone: control may enter and leave it elsewhere.
 
 use summaries::models::Effect;
 use summaries::registers::{RAX, Register};
@@ -20,7 +18,7 @@ use super::places::{LinkPlaces, ResolvedPlace};
 use crate::ids::{AtomId, Id};
 use crate::index::EdgeEffect;
 
-/// Values of a function that has a clone for a call, at most: one that checks what it got and reports a failure has no more.
+/// The most values of a function that has a clone for a call. An allocation function that checks its result and reports a failure has fewer.
 const MAX_VALUES: u32 = 24;
 
 /// Clones for calls that a link may have; a larger one as many as it has functions.
@@ -99,7 +97,7 @@ impl Flow<'_> {
         }
     }
 
-    /// What of a small function depends on the call, also by what `depth` functions do for it.
+    /// How a small function depends on the call, with up to `depth` functions that it calls.
     fn dependence(&mut self, function: u32, depth: usize) -> Dependence {
         if let Some(known) = self.functions[function as usize].depends[depth] {
             return known;
@@ -116,7 +114,7 @@ impl Flow<'_> {
         found
     }
 
-    /// What of a direct call depends on what it is passed, or on which call it is.
+    /// How a direct call depends on its arguments, or on the call site.
     fn call_depends(&mut self, function: u32, call: &CallSite, depth: usize) -> Dependence {
         let Callee::Direct { target, offset } = call.callee else { return Dependence::Nothing };
         match self.places.place(self.functions[function as usize].position, target, offset) {
@@ -147,7 +145,7 @@ fn dependence_of_effect(effect: &Effect) -> Dependence {
     }
 }
 
-/// What of a small function depends on the call, if `calls` says it of each call in it.
+/// How a small function depends on its caller; `calls` has the same for each call in it.
 fn dependence_on_caller(summary: &FunctionSummary, calls: &[Dependence]) -> Dependence {
     let bit = |value: ValueIdx| 1u32 << (value.0 % u32::BITS);
     let sites = || summary.call_sites.iter().zip(calls);

@@ -1,4 +1,4 @@
-//! A function as calls of one context enter it; what decides on contexts is in `cloning`.
+//! A function in one calling context; `cloning` chooses the contexts.
 
 use super::graph::NodeId;
 
@@ -17,7 +17,7 @@ pub(super) struct FunctionClone {
     pub(super) escaped: bool,
     /// A call leads to it, or control may come from outside.
     pub(super) runs: bool,
-    /// What of it depends on the call, by the number of functions that may act for this one, once somebody asked.
+    /// How it depends on the call, by the number of functions that may act for it; computed on demand.
     pub(super) depends: [Option<Dependence>; MAX_DEPTH + 1],
     /// How many clones for calls the function has.
     pub(super) others: usize,
@@ -29,13 +29,13 @@ pub(super) struct FunctionClone {
     pub(super) unseen_clone: Option<u32>,
 }
 
-/// What of a function depends on the call.
+/// How a function depends on the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Dependence {
     Nothing,
     /// The result depends on the call, and nothing else.
     Result,
-    /// It stores, calls or passes on what it is passed, or what a call of its own returns for it.
+    /// It stores to, calls or passes on an argument, or a result that depends on the call.
     Effect,
 }
 

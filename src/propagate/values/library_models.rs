@@ -106,7 +106,7 @@ impl<'s> Flow<'s> {
         self.graph.element(object, None)
     }
 
-    /// What the format asks for that is the argument before `first`; `None` if it is no known constant.
+    /// The arguments that a format asks for, which is the argument before `first`; `None` if it is not a known constant.
     pub(super) fn format_of(&self, site: u32, first: Argument) -> Option<FormatArguments> {
         let format = ARGUMENTS.get(usize::from(first.checked_sub(1)?))?;
         let of = self.sites[site as usize].formats.iter().find(|f| f.0 == *format).map(|f| f.1);

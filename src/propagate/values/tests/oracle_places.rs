@@ -1,4 +1,4 @@
-//! What the oracle knows of a module: places, objects, and which functions have a copy.
+//! The oracle's view of a module: places, objects, and the functions that have a copy.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! Formats of `printf` and `scanf`: how many arguments a constant string asks for.
 //!
-//! A call has values in all registers, and those that were left there by chance are no arguments. Where the format is a constant, the
-//! conversions say which arguments there are (C11 7.21.6.1), and which are strings.
+//! All registers have values at a call, and some were left there by chance. The conversions of a constant format say which registers are
+//! arguments, and which arguments are strings (C11 7.21.6.1).
 
 use super::builder::{ConstraintBuilder, ValueKey};
 use super::module::FlowModule;
@@ -11,7 +11,7 @@ use crate::registers::{ARGUMENTS, Register};
 use crate::relation::{Callee, FormatArguments};
 use crate::summary::{Target, atom_flags};
 
-/// Bytes of a format, at most. Of a longer one no number is said.
+/// The most bytes of a format; a longer one bounds nothing.
 const MAX_FORMAT: usize = 4096;
 
 impl BlockWalker<'_, '_, '_, '_> {
@@ -46,7 +46,7 @@ impl ConstraintBuilder {
 }
 
 impl FlowModule<'_, '_> {
-    /// The string at a place in data that nobody writes, without its end.
+    /// The constant string at a place, without its final zero.
     fn constant_string(&self, target: Target, offset: i64) -> Option<&[u8]> {
         // Another module's definition may prevail over that of a global symbol.
         let Target::Atom(atom) = target else { return None };
@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn conversions_ask_for_arguments() {
-        let cases: [(&[u8], Option<(u8, u8)>); 14] = [
+        type Case = (&'static [u8], Option<(u8, u8)>);
+        let cases: [Case; 14] = [
             (b"", Some((0, 0))),
             (b"%s: %-*d\n", Some((3, 0b1))),
             (b"100%%", Some((0, 0))),

@@ -128,7 +128,7 @@ pub(super) struct Pending {
     pub(super) through: BoundedSet<ValueIdx>,
 }
 
-/// The number in rcx, by which string instructions are repeated.
+/// The number in rcx: how often a string instruction is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RepeatCount {
     /// No path has come here yet.

@@ -24,7 +24,7 @@ fn moved_bytes(op: &Op, state: &RegisterState, size: u32) -> u32 {
     }
 }
 
-/// Bytes of a string instruction that are told from an unknown number. Each 8 of them are a cell of the frame.
+/// The most bytes of a string instruction; a larger number is unknown. Each 8 of them are a cell of the frame.
 const MAX_STRING: u32 = 4096;
 
 impl BlockWalker<'_, '_, '_, '_> {

@@ -110,7 +110,7 @@ pub(super) struct Unit {
 /// How a [`Refusal`] begins if the function uses what its caller left in a register that passes nothing.
 pub(super) const CALLERS_REGISTER: &str = "the caller's register";
 
-/// The instructions by which compilers set al to zero: `xor` and `sub` of a register with itself, and moves of 0.
+/// The instructions that compilers use to set al to zero: `xor` and `sub` of a register with itself, and moves of 0.
 const CLEARS_AL: [&[u8]; 10] = [
     &[0x31, 0xc0],
     &[0x33, 0xc0],
