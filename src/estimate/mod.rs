@@ -315,7 +315,7 @@ fn not_worth(
         sums.into_iter().take_while(fits).map(|(_, position)| (position, own(position))).collect()
     };
     let first = fitting(&Kept::by(link, index, reached, &candidates));
-    // What a module refers to was counted for another one if both do. That one may not be among them any more.
+    // A vertex that two modules refer to was counted for the first one, which may not be among them any more.
     let kept = Kept::by(link, index, reached, &first);
     let second = fitting(&kept);
     let too_much = kept.nodes.iter().filter(|(_, by)| !second.contains_key(by)).map(|(node, _)| *node);
@@ -337,7 +337,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// The bytes that these modules keep, of which the own bytes are known.
+    /// The bytes that `modules` keep; these have the own bytes of each.
     fn by(
         link: LinkInputs<'_>,
         index: &Index,

@@ -137,7 +137,7 @@ fn put_in_place(new: &Path, old: &Path) -> std::io::Result<()> {
     if exchange().is_err() {
         return std::fs::rename(new, old);
     }
-    // Its contents are somebody's, and ours are removed.
+    // The old name belongs to a folder. Its files must not be removed with the new file's folder.
     if new.symlink_metadata()?.is_dir() {
         exchange()?;
         return Err(std::io::ErrorKind::IsADirectory.into());

@@ -121,7 +121,7 @@ fn a_link_in_which_no_module_is_worth_dividing_is_not_indexed() {
     let dir = session.dir().to_owned();
     tools::shim_dir(&session.path("shims"), &tools::lto_prune());
     tools::shim_dir(&session.path("plain"), &Linker::Lld.path());
-    // More live code than what called values are followed in.
+    // More live code than the budget of called values.
     let function =
         |name: &str| format!("void {name}(void) {{ __asm__ volatile (\".skip 16384, 0x90\"); }}\n");
     let many: String = (0..50).map(|i| function(&format!("f{i}"))).collect();

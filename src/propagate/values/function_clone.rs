@@ -25,7 +25,7 @@ pub(super) struct FunctionClone {
     pub(super) depth: usize,
     /// Unseen code calls it, or another such clone does.
     pub(super) for_unseen: bool,
-    /// The clone of the function for unseen code, or the function itself if it has none.
+    /// The clone for unseen code, or the function itself if unseen code enters that; computed on demand.
     pub(super) unseen_clone: Option<u32>,
 }
 

@@ -63,7 +63,7 @@ fn each_call_gets_memory_of_its_own() {
     assert_eq!(called(&deeper, &[], budget::BUDGET.clones).0, [2, 2]);
 }
 
-/// Where everything allocates and calls everything, there are no more clones than functions.
+/// A program in which all functions allocate and call others has at most one clone per function.
 #[test]
 fn there_are_not_too_many() {
     let names: Vec<String> = (0..2000).map(|i| format!("f{i}")).collect();
@@ -87,7 +87,7 @@ fn what_is_no_such_function_is_shared() {
         let functions = [("_start", TWO), ("wrapper", wrapper), ("f", ""), ("g", ""), ("plain", "")];
         called(&functions, &[], budget::BUDGET.clones)
     };
-    // What it returns is not what it allocates; a jump to a value may be a return elsewhere; a label; too large.
+    // It returns other memory, jumps to a value, has a label, or is too large.
     let passed = "call direct malloc result rax %0; %1 = address plain; result rax %1";
     assert_eq!(of(passed).1, 0);
     assert_eq!(of(&format!("{MALLOC}; %2 = address plain; call indirect %2 jump")).1, 0);
@@ -252,7 +252,7 @@ fn covers(more: &OracleAnswer, less: &OracleAnswer) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Clones take away of what one for all finds, and never of what a copy of every function for every call finds.
+    /// With clones the result lies between one copy of each function and a copy for each call.
     #[test]
     fn between_none_and_all(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let bodies = program(&mut super::random::Choices(bytes.iter()));

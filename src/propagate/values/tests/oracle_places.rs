@@ -58,7 +58,7 @@ pub(super) fn function_of(summary: &ModuleSummary, f: usize) -> &FunctionSummary
     &summary.functions[f % summary.functions.len()]
 }
 
-/// Whether anything may be read there, and what is stored there escapes: outside, or code that was not understood.
+/// Whether a load from the object may give any address, and stores to it escape: it is external, or code that was not understood.
 pub(super) fn is_foreign(summary: &ModuleSummary, object: OracleObject) -> bool {
     let OracleObject::Atom(atom) = object else { return object == OracleObject::External };
     let is_of = |f: &FunctionSummary| f.atom.0 == atom || f.parts.iter().any(|p| p.0 == atom);
@@ -72,7 +72,7 @@ pub(super) fn address(summary: &ModuleSummary, target: Target, offset: i64) -> A
     }
 }
 
-/// What is written from `start` on at an unknown place: of a frame from the stack parameters on, that is where they are.
+/// The node for a store at an unknown place behind `start`. In a frame, stack parameters have one of their own.
 pub(super) fn unplaced(object: OracleObject, start: Option<i64>) -> OracleNode {
     match (object, start) {
         (OracleObject::Frame(_), Some(8..)) => OracleNode::Above(object),

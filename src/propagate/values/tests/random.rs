@@ -177,7 +177,7 @@ fn expected_between(text: &str) -> (OracleAnswer, OracleAnswer) {
 
 /// Whether `more` keeps and calls all that `less` does.
 fn is_within(less: &OracleAnswer, more: &OracleAnswer) -> bool {
-    // What was a stub and is none lives; nothing else is dropped.
+    // A stub of `less` lives in `more`, or is a stub there too.
     more.0.is_superset(&less.0)
         && less.1.iter().all(|stub| more.0.contains(stub) || more.1.contains(stub))
         && less.2.iter().all(|(caller, offset, targets, unknown)| {

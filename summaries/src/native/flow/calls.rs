@@ -131,7 +131,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         }
         self.leaves(op, state)?;
         self.builder.keeps_rax |= state.keeps_rax();
-        // A third element comes with two others, and a fourth with three; else it is what was left over.
+        // A third element comes with two others, and a fourth with three. Otherwise the register is left over.
         let is_result = |slot: &RegisterId| match *slot {
             RCX => state.written & OF_THREE == OF_THREE,
             R8 => state.written & OF_FOUR == OF_FOUR,

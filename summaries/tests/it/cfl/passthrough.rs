@@ -132,7 +132,7 @@ fn merged(mut function: FunctionSummary) -> FunctionSummary {
 fn what_is_never_in_the_first_register_is_one_value() {
     let made = merged(through());
     assert_eq!(made.parameters, named(&[(16, 0), (17, 1), (18, 1)]));
-    // What the caller passes is not what the callee leaves.
+    // Arguments and results are two values.
     assert_eq!(made.results, named(&[(16, 3), (17, 4), (18, 4)]));
     assert_eq!(made.call_sites, [site(&[(16, 0), (17, 1), (18, 1)], &[(16, 3), (17, 4), (18, 4)])]);
     assert_eq!(made.constraints, []);
