@@ -38,7 +38,8 @@ impl Flow<'_> {
         }
         self.functions[callee as usize].others += 1;
         self.call_clones += 1;
-        self.add_clone(callee, FunctionClone { depth: depth + 1, ..self.functions[caller as usize] }, atom)
+        let for_unseen = self.functions[caller as usize].for_unseen;
+        self.add_clone(callee, depth + 1, for_unseen, atom)
     }
 
     /// The function or clone that a call joins which has no clone of its own. Calls by clones for unseen code lead to others of these.
@@ -60,14 +61,15 @@ impl Flow<'_> {
         let is_entry = |part: &AtomIdx| self.entered[self.places.global(position, *part).index()];
         let is_entered = std::iter::once(&summary.atom).chain(&summary.parts).any(is_entry);
         let clone = match is_small && !is_entered && is_left_by_returns(summary) {
-            true => self.add_clone(function, FunctionClone { for_unseen: true, ..Default::default() }, atom),
+            true => self.add_clone(function, 0, true, atom),
             false => function,
         };
         self.functions[function as usize].unseen_clone = Some(clone);
         clone
     }
 
-    /// By atom: a root or code that is not analysed refers to it. `main` and the like have no clone for unseen code, which calls them as seen code may.
+    /// By atom: it is a root, or code that is not analysed refers to it. These functions (`main`) have no clone for unseen code: no other
+    /// code calls most of them, and all that they call would be analysed twice.
     pub(super) fn entered_atoms(places: &LinkPlaces<'_>) -> Vec<bool> {
         let index = places.sources.index;
         let mut entered = vec![false; places.atoms()];
@@ -79,9 +81,8 @@ impl Flow<'_> {
         entered
     }
 
-    fn add_clone(&mut self, function: u32, context: FunctionClone, atom: AtomId) -> u32 {
+    fn add_clone(&mut self, function: u32, depth: usize, for_unseen: bool, atom: AtomId) -> u32 {
         let FunctionClone { position, local, .. } = self.functions[function as usize];
-        let FunctionClone { depth, for_unseen, .. } = context;
         let id = self.functions.len() as u32;
         self.functions.push(FunctionClone { depth, for_unseen, ..FunctionClone::new(position, local) });
         self.pending_stack_arguments.push(Vec::new());
@@ -193,6 +194,6 @@ fn dependence_on_caller(summary: &FunctionSummary, calls: &[Dependence]) -> Depe
     }
 }
 
-pub(super) fn result_of(results: &[(Register, ValueIdx)]) -> Option<ValueIdx> {
+fn result_of(results: &[(Register, ValueIdx)]) -> Option<ValueIdx> {
     results.iter().find(|r| r.0 == RAX).map(|r| r.1)
 }

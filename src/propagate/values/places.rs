@@ -74,10 +74,8 @@ impl<'s> LinkPlaces<'s> {
         let modules = (0u32..).zip(&sources.index.modules).zip(sources.summaries);
         let position = modules.flat_map(|((i, _), s)| std::iter::repeat_n(i, s.atoms.len())).collect();
         let executable = matches!(sources.config.output_kind, OutputKind::Executable | OutputKind::StaticPie);
-        let registers = |name: &[u8]| name.starts_with(b"register_printf_") || name.starts_with(b"dl");
-        let mut symbols = sources.resolution.symbols.iter();
         LinkPlaces {
-            registers_conversions: sources.unseen_code || symbols.any(|s| registers(s.name)),
+            registers_conversions: may_register_conversions(sources),
             process: ProcessFacts::new(sources),
             position_of,
             position,
@@ -208,6 +206,15 @@ impl<'s> LinkPlaces<'s> {
         };
         self.sources.summaries.iter().map(count).collect()
     }
+}
+
+/// Whether the link names what gives `printf` further conversions, by whatever option, or may find it at run time.
+fn may_register_conversions(sources: FlowInputs<'_>) -> bool {
+    const NAMES: [&[u8]; 5] = [b"register_printf_", b"dlsym", b"dlvsym", b"dlopen", b"dlmopen"];
+    let names = |text: &[u8]| NAMES.iter().any(|name| text.windows(name.len()).any(|part| part == *name));
+    sources.unseen_code
+        || sources.resolution.symbols.iter().any(|symbol| names(symbol.name))
+        || sources.config.defsym.iter().any(|defsym| names(defsym.expression.as_bytes()))
 }
 
 /// What an atom holds, for value flow.

@@ -10,7 +10,6 @@ use summaries::ValueIdx;
 use summaries::registers::{self, PASSED, RAX, RBP};
 use summaries::relation::Callee;
 
-use super::cloning::result_of;
 use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
 use super::graph::{CELL, ComplexConstraint, EscapeReason, NodeId, OVERDEFINED, OverdefinedReason};
 use super::places::ResolvedPlace;
@@ -45,7 +44,7 @@ impl<'s> Flow<'s> {
             // Most calls: nothing more will be known of it.
             self.called[atom.index()] = true;
             self.live(atom, Witness::Called { caller });
-            let callee = self.clone_for_call(function, result_of(&call.results).is_some(), callee, atom);
+            let callee = self.clone_for_call(function, passed.result(RAX).is_some(), callee, atom);
             return self.join_call(&passed, callee);
         }
         let (indirect, jump, no_vectors) = (place.is_none(), call.jump, call.no_vectors);

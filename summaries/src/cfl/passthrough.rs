@@ -6,11 +6,10 @@
 //! nothing but stand in some:
 //!
 //! - what is copied from one to the other is one value;
-//! - what the caller finds again as it passed it is no result, for [`FunctionSummary::preserved`] says the same of each call by itself;
 //! - what is never in xmm0 is one value. In xmm0 are most of the numbers that a function returns or is passed, and that somebody does look at.
 //!
-//! Safe because values that are one hold more than each did, and because of the second point a caller finds what it passed, which
-//! is all that was to be found. Left out: general registers, in which the same would mix up arguments.
+//! Safe because values that are one hold more than each did. Parameters are not joined with results, so that no caller finds the arguments of
+//! another. Left out: general registers, in which the same would mix up arguments.
 
 use super::components::Adjacency;
 use super::reduce::{defined, drop_dead, for_each_value};
@@ -40,7 +39,6 @@ pub fn merge_passthrough(function: &mut FunctionSummary) {
         }
     }
     same.rename(function);
-    leave_out_preserved(function);
     let mut is_first = vec![false; only.len()];
     borders(function).filter(|b| b.0 == XMM0).for_each(|(_, value)| is_first[value.index()] = true);
     let mut is_passed = vec![false; only.len()];
@@ -103,24 +101,6 @@ fn only_passed_on(function: &FunctionSummary) -> Vec<bool> {
     made.extend((0..function.values).map(ValueIdx).filter(|v| used[v.index()]));
     let made = reached(&copies, made);
     made.into_iter().map(|made| !made).collect()
-}
-
-/// Leave out the results that hold what the parameter in the same register brought and nothing else, if the register is one that says so.
-fn leave_out_preserved(function: &mut FunctionSummary) {
-    let mut comings = vec![0u32; function.values as usize];
-    let results = function.call_sites.iter().flat_map(|s| &s.results).map(|r| r.1);
-    let parameters = function.parameters.iter().map(|p| p.1);
-    let stack = function.stack_parameters.iter().map(|p| p.1);
-    let constraints = function.constraints.iter().filter_map(defined);
-    let labels = function.indirect_entry_values.iter().copied();
-    for value in results.chain(parameters).chain(stack).chain(constraints).chain(labels) {
-        comings[value.index()] += 1;
-    }
-    let FunctionSummary { parameters, results, preserved, .. } = function;
-    results.retain(|result| {
-        let is_passed = parameters.contains(result) && comings[result.1.index()] == 1;
-        !is_passed || *preserved & 1 << (result.0 & 63) == 0
-    });
 }
 
 /// Which values are one, each by a smaller one.

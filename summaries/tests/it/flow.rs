@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::compilers::assembled;
+use summaries::registers::Register;
 use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary};
 use summaries::{Granularity, Limit, ModuleSummary, Target, ValueIdx};
 
@@ -205,6 +206,21 @@ fn what_a_call_out_of_the_module_passes() {
 
 fn function_with_rax() -> (ModuleSummary, FunctionSummary) {
     function("lea f(%rip), %rax; call g; call *%rax; ret")
+}
+
+#[test]
+fn a_register_that_is_left_alone_is_no_result() {
+    let of = |list: &[(Register, ValueIdx)], register: Register| {
+        list.iter().find(|entry| entry.0 == register).map(|entry| entry.1)
+    };
+    let function = function("test %rsi, %rsi; je 1f; mov %rsi, %rdi; jmp g; 1: ret").1;
+    let (passed, left) = (of(&function.parameters, 16), of(&function.results, 16));
+    assert!(passed.is_some() && left.is_some() && passed != left, "{function:?}");
+    let flows = function.constraints.iter().any(
+        |c| matches!(c, Constraint::Assign { from, to, .. } if Some(*from) == passed && Some(*to) == left),
+    );
+    assert!(!flows, "{function:?}");
+    assert_ne!(function.preserved & 1 << 16, 0);
 }
 
 #[test]

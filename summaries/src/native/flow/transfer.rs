@@ -14,7 +14,7 @@ use crate::native::decode::effects::{Address, InstructionEffect, Operand, Regist
 use crate::registers::{self, R11, RAX, RBP, RCX, RDI, RSI, RSP, SAVED, XMM0};
 use crate::summary::Target;
 
-/// Bytes that a string instruction writes; 0 is an unknown number. Compilers write forwards (psABI 3.2.1).
+/// Bytes that a string instruction writes; 0 is an unknown number. A function that sets the direction flag is not understood.
 fn moved_bytes(op: &Op, state: &RegisterState, size: u32) -> u32 {
     match (op.element, state.repeats) {
         (Some(element), RepeatCount::Known(count)) => {

@@ -174,28 +174,3 @@ fn what_is_done_something_with_stays_as_it_is() {
         assert_eq!(made.results.last(), Some(&(18, ValueIdx(4))), "{made:#?}");
     }
 }
-
-#[test]
-fn what_comes_back_as_it_was_passed_is_no_result() {
-    let function = FunctionSummary {
-        values: 4,
-        parameters: named(&[(2, 0), (16, 1), (17, 2)]),
-        results: named(&[(2, 0), (16, 3), (17, 2)]),
-        preserved: 1 << 2 | 1 << 16,
-        constraints: vec![copy(1, 3)],
-        ..empty()
-    };
-    // Register 17 is not one that says so.
-    assert_eq!(merged(function.clone()).results, named(&[(17, 2)]));
-    // Something else may come back.
-    let also = FunctionSummary {
-        constraints: vec![copy(1, 3), Constraint::Unknown { to: ValueIdx(3) }],
-        ..function.clone()
-    };
-    assert_eq!(merged(also).results, named(&[(16, 3), (17, 2)]));
-    let called = FunctionSummary { call_sites: vec![site(&[], &[(16, 3)])], ..function.clone() };
-    assert_eq!(merged(called).results, named(&[(16, 1), (17, 2)]));
-    // What came in another register.
-    let swapped = FunctionSummary { results: named(&[(16, 2), (17, 1)]), ..function };
-    assert_eq!(merged(swapped.clone()).results, swapped.results);
-}
