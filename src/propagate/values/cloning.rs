@@ -105,7 +105,7 @@ impl Flow<'_> {
         }
         let summary = self.summary(function);
         let mut found = Dependence::Nothing;
-        if summary.values <= MAX_VALUES && is_left_by_returns(summary) {
+        if may_be_cloned(summary) {
             let calls = summary.call_sites.iter();
             let dependent: Vec<Dependence> =
                 calls.map(|call| self.call_depends(function, call, depth)).collect();
@@ -138,6 +138,11 @@ fn is_left_by_returns(summary: &FunctionSummary) -> bool {
     summary.indirect_entry_values.is_empty() && summary.call_sites.iter().all(|call| !call.jump)
 }
 
+/// Whether a function may have clones for calls: it is small, and control enters and leaves it as in any call.
+pub(super) fn may_be_cloned(summary: &FunctionSummary) -> bool {
+    summary.values <= MAX_VALUES && is_left_by_returns(summary)
+}
+
 fn dependence_of_effect(effect: &Effect) -> Dependence {
     match effect {
         Effect::Copies { .. } | Effect::Stores { .. } | Effect::Calls { .. } => Dependence::Effect,
@@ -147,7 +152,7 @@ fn dependence_of_effect(effect: &Effect) -> Dependence {
 }
 
 /// How a small function depends on its caller; `calls` has the same for each call in it.
-fn dependence_on_caller(summary: &FunctionSummary, calls: &[Dependence]) -> Dependence {
+pub(super) fn dependence_on_caller(summary: &FunctionSummary, calls: &[Dependence]) -> Dependence {
     let bit = |value: ValueIdx| 1u32 << (value.0 % u32::BITS);
     let sites = || summary.call_sites.iter().zip(calls);
     let passed = summary.parameters.iter().map(|p| p.1).chain(summary.stack_parameters.iter().map(|p| p.1));

@@ -7,11 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::oracle_places::{
-    Address, OracleNode, OracleObject, address, bounded, entered_from_outside, function_of, has_own_copy,
-    is_foreign, unplaced,
+    Address, OracleNode, OracleObject, address, bounded, dependence, entered_from_outside, function_of,
+    has_own_copy, is_foreign, unplaced,
 };
 use super::{defined, is_code};
-use summaries::registers::CONVENTIONAL;
+use crate::propagate::values::function_clone::{Dependence, MAX_DEPTH};
+use summaries::registers::{CONVENTIONAL, RAX};
 use summaries::relation::{Callee, Constraint, FunctionSummary, Place};
 use summaries::{AtomIdx, ModuleSummary, ReferenceKind};
 
@@ -42,13 +43,18 @@ pub(super) struct Oracle {
     outside: BTreeSet<u32>,
     /// Calls, by function, site and callee, that pass nothing to the function itself, since its copy stands for them.
     left_out: BTreeSet<(usize, usize, u32)>,
+    /// Calls have copies of their callees, where the solver has clones. By caller, site and callee: the copy.
+    has_copies: bool,
+    copies: BTreeMap<(usize, usize, usize), usize>,
+    /// By copy for a call: the number of such calls that lead to it, and whether unseen code entered the first caller.
+    contexts: BTreeMap<usize, (usize, bool)>,
     /// Functions and copies that something calls or enters.
     runs: BTreeSet<usize>,
 }
 
 impl Oracle {
-    pub(super) fn run(summary: &ModuleSummary, root: u32) -> Oracle {
-        Oracle::run_without(summary, root, BTreeSet::new())
+    pub(super) fn run(summary: &ModuleSummary, root: u32, has_copies: bool) -> Oracle {
+        Oracle::run_without(summary, root, has_copies, BTreeSet::new())
     }
 
     /// The calls that the solver may leave out: a site that may call anything calls the copy of each function that escaped.
@@ -60,16 +66,21 @@ impl Oracle {
         let functions = summary.functions.iter().filter(|f| has_own_copy(f)).map(|f| f.atom.0);
         let functions: Vec<u32> = functions.filter(escaped).collect();
         let sites = self.sites.iter().filter(|(_, site)| site.1).map(|(at, _)| *at);
-        sites.flat_map(|(f, site)| functions.iter().map(move |atom| (f, site, *atom))).collect()
+        // In whichever copy of the caller.
+        sites
+            .map(|(f, site)| (f % summary.functions.len(), site))
+            .flat_map(|(f, site)| functions.iter().map(move |atom| (f, site, *atom)))
+            .collect()
     }
 
     pub(super) fn run_without(
         summary: &ModuleSummary,
         root: u32,
+        has_copies: bool,
         left_out: BTreeSet<(usize, usize, u32)>,
     ) -> Oracle {
         let outside = entered_from_outside(summary, root);
-        let mut oracle = Oracle { outside, left_out, ..Oracle::default() };
+        let mut oracle = Oracle { outside, left_out, has_copies, ..Oracle::default() };
         loop {
             oracle.changed = false;
             oracle.round(summary, root);
@@ -470,10 +481,10 @@ impl Oracle {
             return;
         }
         self.live(atom);
-        if self.left_out.contains(&(f, number, atom)) {
+        if self.left_out.contains(&(f % summary.functions.len(), number, atom)) {
             return;
         }
-        let Some(mut g) = target else {
+        let Some(g) = target else {
             self.add(OracleNode::Escaped, Some((OracleObject::Atom(atom), None)));
             return self.call_unknown(summary, f, number, UnknownCode::OfLink);
         };
@@ -490,12 +501,7 @@ impl Oracle {
                 self.flow(from, OracleNode::Value(g, value.0));
             }
         }
-        // A copy that unseen code enters calls other such copies.
-        let count = summary.functions.len();
-        if f >= count && !stays && has_own_copy(function) && !self.outside.contains(&atom) {
-            g += count;
-            self.changed |= self.entered.insert(g);
-        }
+        let g = if stays { g } else { self.copy_for(summary, (f, number), g, offset == Some(0)) };
         self.changed |= self.runs.insert(g);
         for (register, value) in &function.parameters {
             for (_, actual) in site.actuals.iter().filter(|a| a.0 == *register) {
@@ -536,6 +542,34 @@ impl Oracle {
             let start = Place { value: *value, offset: Some(0) };
             self.load(summary, Some(place), start, 8, OracleNode::Value(g, value.0));
         }
+    }
+
+    /// The copy of a function that a call leads to, or the function itself. A copy that unseen code enters calls other such copies.
+    fn copy_for(
+        &mut self,
+        summary: &ModuleSummary,
+        (f, number): (usize, usize),
+        g: usize,
+        is_entry: bool,
+    ) -> usize {
+        let (count, function) = (summary.functions.len(), &summary.functions[g]);
+        let (depth, unseen) = self.contexts.get(&f).copied().unwrap_or((0, f >= count));
+        let looks = function_of(summary, f).call_sites[number].results.iter().any(|r| r.0 == RAX);
+        if self.has_copies && is_entry && depth <= MAX_DEPTH {
+            let by = dependence(summary, g, MAX_DEPTH - depth.min(MAX_DEPTH));
+            if by == Dependence::Effect || by == Dependence::Result && looks {
+                let next = g + count * (2 + self.copies.len());
+                let copy = *self.copies.entry((f, number, g)).or_insert(next);
+                self.contexts.insert(copy, (depth + 1, unseen));
+                self.changed |= self.entered.insert(copy);
+                return copy;
+            }
+        }
+        if unseen && has_own_copy(function) && !self.outside.contains(&function.atom.0) {
+            self.changed |= self.entered.insert(g + count);
+            return g + count;
+        }
+        g
     }
 
     fn call_unknown(&mut self, summary: &ModuleSummary, f: usize, number: usize, code: UnknownCode) {

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::{defined, is_code};
-use summaries::relation::FunctionSummary;
+use crate::propagate::values::cloning::{dependence_on_caller, may_be_cloned};
+use crate::propagate::values::function_clone::Dependence;
+use summaries::relation::{Callee, FunctionSummary};
 use summaries::{AtomIdx, ModuleSummary, Target};
 
 /// (object, offset); `None` is the unknown.
@@ -51,6 +53,24 @@ pub(super) fn entered_from_outside(summary: &ModuleSummary, root: u32) -> BTreeS
 /// Whether unseen code enters a copy: control enters the function at its entry, and leaves it by returns and direct calls.
 pub(super) fn has_own_copy(function: &FunctionSummary) -> bool {
     function.indirect_entry_values.is_empty() && function.call_sites.iter().all(|c| !c.jump)
+}
+
+/// How a function depends on its caller. The rule is the solver's: it says which calls have copies, and not what copies hold.
+pub(super) fn dependence(summary: &ModuleSummary, g: usize, depth: usize) -> Dependence {
+    let function = &summary.functions[g];
+    if !may_be_cloned(function) {
+        return Dependence::Nothing;
+    }
+    let of_callee = |target: Target| {
+        let atom = defined(summary, target)?;
+        let callee = summary.functions.iter().position(|f| f.atom.0 == atom)?;
+        Some(dependence(summary, callee, depth.checked_sub(1)?))
+    };
+    let calls = function.call_sites.iter().map(|site| match site.callee {
+        Callee::Direct { target, offset: 0 } => of_callee(target).unwrap_or(Dependence::Nothing),
+        _ => Dependence::Nothing,
+    });
+    dependence_on_caller(function, &calls.collect::<Vec<_>>())
 }
 
 /// The summary of a function, or of its copy that unseen code enters.

@@ -168,10 +168,10 @@ pub(super) fn answer(flow: &ValueFlow, names: &[String]) -> OracleAnswer {
 
 /// The least and the most that the solver may find. They differ where a site that may call anything has a function that escaped among its
 /// callees: the solver joins the two if it finds the function first.
-fn expected_between(text: &str) -> (OracleAnswer, OracleAnswer) {
+fn expected_between(text: &str, has_copies: bool) -> (OracleAnswer, OracleAnswer) {
     let summary = summaries::text::parse(text).unwrap();
-    let most = Oracle::run(&summary, 0);
-    let least = Oracle::run_without(&summary, 0, most.covered_calls(&summary));
+    let most = Oracle::run(&summary, 0, has_copies);
+    let least = Oracle::run_without(&summary, 0, has_copies, most.covered_calls(&summary));
     (answer_of(&summary, &least), answer_of(&summary, &most))
 }
 
@@ -197,10 +197,11 @@ fn answer_of(summary: &summaries::ModuleSummary, oracle: &Oracle) -> OracleAnswe
     {
         for (i, site) in function.call_sites.iter().enumerate() {
             if let summaries::relation::Callee::Indirect(_) = site.callee {
-                let (mut targets, mut unknown) = oracle.sites.get(&(f, i)).cloned().unwrap_or_default();
-                if let Some(entered) = oracle.sites.get(&(f + summary.functions.len(), i)) {
-                    targets.extend(&entered.0);
-                    unknown |= entered.1;
+                let (mut targets, mut unknown) = (BTreeSet::new(), false);
+                let is_copy = |at: &(usize, usize)| at.0 % summary.functions.len() == f && at.1 == i;
+                for (_, site) in oracle.sites.iter().filter(|(at, _)| is_copy(at)) {
+                    targets.extend(&site.0);
+                    unknown |= site.1;
                 }
                 let covered = |t: &&(u32, Option<i64>)| t.1.is_some() && targets.contains(&(t.0, None));
                 let targets = targets.iter().filter(|t| !unknown && !covered(t));
@@ -232,10 +233,22 @@ proptest! {
         let mut choices = Choices(bytes.iter());
         let (program, data) = (choices.program(), choices.data());
         let text = text(&program, &data);
-        let (least, most) = expected_between(&text);
+        let (least, most) = expected_between(&text, false);
         for found in [run(&text), run_alike(&text, bytes.len() % 3, 0)] {
             prop_assert!(is_within(&least, &found) && is_within(&found, &most), "{least:?}\n{found:?}\n{most:?}\n{text}");
         }
+    }
+
+    /// Clones for calls hold what copies of the functions hold.
+    #[test]
+    fn clones_are_between_the_oracles(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let mut choices = Choices(bytes.iter());
+        let text = text(&choices.program(), &choices.data());
+        let (least, most) = expected_between(&text, true);
+        let budget = Budget { pairs: usize::MAX, clones: usize::MAX, ..BUDGET };
+        let (flow, names) = flow_of_within("a.o -e f0 -o out", &[&text], &[], budget);
+        let found = answer(&flow, &names);
+        prop_assert!(is_within(&least, &found) && is_within(&found, &most), "{least:?}\n{found:?}\n{most:?}\n{text}");
     }
 
     /// A budget that every program exceeds loses nothing.
@@ -249,7 +262,7 @@ proptest! {
         let budget = Budget { objects, pairs: objects, alike: objects, clones: 0, unseen_values: 1024, room: 0, free, steps, most: [usize::MAX; 3] };
         let mut choices = Choices(bytes.iter());
         let text = text(&choices.program(), &choices.data());
-        let (exact, (flow, names)) = (expected_between(&text).0, flow_of_within("a.o -e f0 -o out", &[&text], &[], budget));
+        let (exact, (flow, names)) = (expected_between(&text, false).0, flow_of_within("a.o -e f0 -o out", &[&text], &[], budget));
         let joined = answer(&flow, &names);
         let (again, _) = flow_of_within("a.o -e f0 -o out", &[&text], &[], budget);
         prop_assert_eq!(&joined, &answer(&again, &names));
@@ -267,7 +280,7 @@ proptest! {
         shuffled.push(program[0].clone());
         let reversed: Vec<_> = data.iter().rev().cloned().collect();
         let ordered = text(&program, &data);
-        let (least, most) = expected_between(&ordered);
+        let (least, most) = expected_between(&ordered, false);
         prop_assume!(least == most);
         prop_assert_eq!(run(&ordered), run(&text(&shuffled, &reversed)));
     }
