@@ -170,16 +170,13 @@ impl<'s> Flow<'s> {
                 }
             }
             Effect::Scans { first, within } => {
-                let from = self.files();
+                let mut from = self.files();
                 // `%ms` allocates memory.
                 if within || self.format_of(site, first).is_none() {
-                    let element = self.fresh(site);
-                    let fresh = self.graph.node();
-                    self.graph.add(fresh, element);
-                    for (to, _) in self.variable_arguments(site, first, within) {
-                        let store = ComplexConstraint::Store { from: fresh, offset: None, size: 0 };
-                        self.graph.add_use(to, store);
-                    }
+                    let (files, element) = (from, self.fresh(site));
+                    from = self.graph.node();
+                    self.graph.assign(files, from);
+                    self.graph.add(from, element);
                 }
                 for (to, _) in self.variable_arguments(site, first, within) {
                     self.graph.add_use(to, ComplexConstraint::Store { from, offset: None, size: 0 });

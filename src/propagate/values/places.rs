@@ -208,7 +208,7 @@ impl<'s> LinkPlaces<'s> {
     }
 }
 
-/// Whether the link names what gives `printf` further conversions, by whatever option, or may find it at run time.
+/// Whether a module or an option names a function that gives `printf` further conversions, or one that finds functions by name.
 fn may_register_conversions(sources: FlowInputs<'_>) -> bool {
     const NAMES: [&[u8]; 5] = [b"register_printf_", b"dlsym", b"dlvsym", b"dlopen", b"dlmopen"];
     let names = |text: &[u8]| NAMES.iter().any(|name| text.windows(name.len()).any(|part| part == *name));

@@ -8,8 +8,8 @@
 //! - what is copied from one to the other is one value;
 //! - what is never in xmm0 is one value. In xmm0 are most of the numbers that a function returns or is passed, and that somebody does look at.
 //!
-//! Safe because values that are one hold more than each did. Parameters are not joined with results, so that no caller finds the arguments of
-//! another. Left out: general registers, in which the same would mix up arguments.
+//! A joined value holds more than each did, which is sound. Parameters are not joined with results, so that no caller finds the arguments of
+//! another. General registers are not joined: that would mix up arguments.
 
 use super::components::Adjacency;
 use super::reduce::{defined, drop_dead, for_each_value};

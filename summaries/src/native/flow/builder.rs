@@ -110,7 +110,7 @@ pub(super) struct ConstraintBuilder {
     pub(super) clobbered: Option<u64>,
     /// At some return rax has not been written since entry.
     pub(super) keeps_rax: bool,
-    /// The places of the frame that hold the entry value of rax, and those from which rax is loaded; `None` is any place.
+    /// Places of the frame: some hold the entry value of rax, and rax is loaded from others. `None` is any place.
     pub(super) rax_saved: BTreeSet<Option<i64>>,
     pub(super) rax_loaded: BTreeSet<Option<i64>>,
     /// Cells of frames, by the function that each is of, in which registers were saved: a bit for each of those.
