@@ -21,8 +21,8 @@ use crate::index::EdgeEffect;
 /// The most values of a function that has a clone for a call. An allocation function that checks its result and reports a failure has fewer.
 const MAX_VALUES: u32 = 24;
 
-/// Clones for calls that a link may have; a larger one as many as it has functions.
-const ALWAYS: usize = 1024;
+/// The clones for calls that any link may have. A link with more functions may have as many clones as functions.
+pub(super) const MIN_CLONES: usize = 1024;
 
 impl Flow<'_> {
     /// The function or clone that a call of the entry of `callee` joins. `caller` is the function or clone that calls; `looks`: the caller
@@ -30,7 +30,7 @@ impl Flow<'_> {
     pub(super) fn clone_for_call(&mut self, caller: u32, looks: bool, callee: u32, atom: AtomId) -> u32 {
         let depth = self.functions[caller as usize].depth;
         let others = self.functions[callee as usize].others;
-        let are_spent = self.call_clones >= self.common.max(ALWAYS);
+        let are_spent = self.call_clones >= self.common.max(MIN_CLONES);
         let is_within = depth <= MAX_DEPTH && others < self.graph.budget.clones && !are_spent;
         let depends = |by: Dependence| by == Dependence::Effect || by == Dependence::Result && looks;
         if !is_within || !depends(self.dependence(callee, MAX_DEPTH - depth.min(MAX_DEPTH))) {
