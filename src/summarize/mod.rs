@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use summaries::{
     AtomKind, Granularity, Limit, LimitRecord, ModuleSummary, SummaryOptions, extract, format, native,
+    note_in_data,
 };
 
 use crate::config::{Config, Level};
@@ -162,6 +163,12 @@ pub fn follow(
     };
     if !summarised.iter().enumerate().all(|(position, of)| is_there(of) || !live(position).contains(&true)) {
         return false;
+    }
+    // Data that ends the analysis ends it before a function is followed.
+    let note = |(position, of): (usize, &mut LoadedSummary)| note_in_data(&mut of.summary, &live(position));
+    let noted: Vec<bool> = summarised.par_iter_mut().enumerate().map(note).collect();
+    if noted.contains(&true) {
+        return true;
     }
     let one = |(position, of): (usize, &mut LoadedSummary)| {
         let live = live(position);

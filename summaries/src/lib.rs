@@ -30,5 +30,5 @@ pub mod text;
 pub use check::CheckError;
 pub use ids::{AtomIdx, GroupIdx, NameRef, SymbolIdx, ValueIdx};
 pub use limit::{Limit, LimitRecord, Severity};
-pub use mapping::maps_memory;
+pub use mapping::{maps_memory, note_in_data};
 pub use summary::*;

@@ -7,7 +7,7 @@
 
 use crate::limit::{Limit, LimitRecord, Severity};
 use crate::registers::{RCX, RDI, RSI, Register};
-use crate::summary::{Definition, ModuleSummary};
+use crate::summary::{AtomKind, Definition, ModuleSummary, Target};
 
 pub(crate) struct Mapping {
     pub(crate) name: &'static [u8],
@@ -69,6 +69,30 @@ pub(crate) fn count_unseen(summary: &mut ModuleSummary) {
     });
 }
 
+/// Note that live data has the address of such a function: whoever reads it may say where. `live` says of each atom whether it lives.
+/// The front ends find the same, but only once they have followed the functions of the module. True if there is such data.
+pub fn note_in_data(summary: &mut ModuleSummary, live: &[bool]) -> bool {
+    let maps: Vec<bool> = summary.symbols.iter().map(|s| maps_memory(summary.name(s.name))).collect();
+    if !maps.contains(&true) {
+        return false;
+    }
+    let found = summary.references.iter().find_map(|r| {
+        let Target::Symbol(symbol) = r.target else { return None };
+        let atom = summary.atoms.get(r.from.index())?;
+        let is_data = atom.kind.is_alloc() && atom.kind != AtomKind::Code;
+        let is_live = live.get(r.from.index()) == Some(&true);
+        (is_data && is_live && maps.get(symbol.index()) == Some(&true)).then_some((atom, symbol))
+    });
+    let Some((atom, symbol)) = found else { return false };
+    let [section, callee] =
+        [summary.name(atom.name), summary.symbol_name(symbol)].map(String::from_utf8_lossy);
+    let detail =
+        format!("data in section {section} has the address of {callee}, so that a call of it may say where");
+    let (section, bytes) = (Some(atom.section), atom.size);
+    summary.limits.push(LimitRecord { limit: Limit::FixedMapping, section, offset: None, bytes, detail });
+    true
+}
+
 /// Whether the function of this name maps memory, at a place that it may be told.
 pub fn maps_memory(name: &[u8]) -> bool {
     mapping(name).is_some()
@@ -79,4 +103,33 @@ pub(crate) fn mapping(name: &[u8]) -> Option<&'static Mapping> {
     // With or without a version.
     let name = name.split(|b| *b == b'@').next().unwrap_or(name);
     MAPPINGS.iter().find(|m| m.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODULE: &str = "module native functions
+symbol \"\"
+symbol mmap undefined
+symbol read undefined
+atom .text code section 1 size 8 flags exec,standard
+  address @1 mmap 0
+atom table data section 2 size 16 flags write,standard
+  data @0 read 0
+atom .data.dead data section 3 size 8 flags write,standard
+  data @0 mmap 0
+";
+
+    #[test]
+    fn only_live_data_is_noted() {
+        for (live, expected) in [([true, true, false], 0), ([true, true, true], 1), ([true, false, true], 1)]
+        {
+            let mut summary = crate::text::parse(MODULE).unwrap();
+            assert_eq!(note_in_data(&mut summary, &live), expected > 0, "{live:?}");
+            let noted =
+                summary.limits.iter().filter(|l| l.limit == Limit::FixedMapping && l.section == Some(3));
+            assert_eq!(noted.count(), expected, "{live:?}");
+        }
+    }
 }

@@ -94,6 +94,7 @@ cases! {
     cv_fixed_place
     cv_fixed_table
     cv_fixed_taken
+    cv_fixed_data
     cv_fixed_wrapped
     cv_format_elsewhere
     cv_formats
