@@ -23,6 +23,11 @@ use crate::summary::Target;
 /// How often blocks are visited, on average, before a function is given up: a few times is enough for any that compilers make.
 const MOST_VISITS_PER_BLOCK: usize = 64;
 
+/// The states that many blocks share, as the block of a [`ValueKey::Join`]: behind any call, and at any jump to a label. Each edge leads to one of
+/// these, and from there to every block, so that there are not as many edges as jumps times labels.
+const BEHIND_CALLS: usize = usize::MAX;
+const AT_LABELS: usize = usize::MAX - 1;
+
 /// What came of a function: its summary, and where it jumps to with its frame in place.
 pub(super) struct WalkOutcome {
     pub(super) summary: FlowResult<FunctionSummary>,
@@ -65,6 +70,8 @@ struct UnitWalk<'u> {
     block_of: Vec<Option<u32>>,
     /// The join of the states after calls.
     after_calls: RegisterState,
+    /// The join of the states at jumps to labels.
+    at_labels: RegisterState,
     /// The blocks that the unwinder enters, at landing pads.
     pads: Vec<usize>,
     /// Something may be on the stack at a call that the unwinder takes off.
@@ -98,6 +105,7 @@ fn fixpoint(
         queued: vec![false; unit.blocks.len()],
         block_of,
         after_calls: RegisterState::unreached(),
+        at_labels: RegisterState::unreached(),
         pads: Vec::new(),
         pushes: false,
         deferred: Vec::new(),
@@ -165,6 +173,12 @@ fn fixpoint(
     let after = flow.at_pad(builder);
     for pad in pads {
         flow.record_join(pad, &after, builder)?;
+    }
+    for (op, is_value) in &unit.labels {
+        flow.record_edge(*op, &flow.at_labels, builder)?;
+        if *is_value {
+            flow.record_edge(*op, &flow.after_calls, builder)?;
+        }
     }
     for block in 0..unit.blocks.len() {
         flow.record(module, builder, block)?;
@@ -291,7 +305,8 @@ impl UnitWalk<'_> {
         let mut changed = false;
         for (state, pushed) in calls {
             self.pushes |= pushed;
-            changed |= self.after_calls.join(&state, |slot| builder.value(ValueKey::Join(usize::MAX, slot)));
+            changed |=
+                self.after_calls.join(&state, |slot| builder.value(ValueKey::Join(BEHIND_CALLS, slot)));
         }
         if changed {
             let (after, pads) = (self.at_pad(builder), self.pads.clone());
@@ -314,7 +329,16 @@ impl UnitWalk<'_> {
             }
             self.set_returns(block);
         }
-        let state = if leaves == BlockExit::Labels { state.behind_guess() } else { state };
+        if leaves == BlockExit::Labels {
+            let state = state.behind_guess();
+            if self.at_labels.join(&state, |slot| builder.value(ValueKey::Join(AT_LABELS, slot))) {
+                let state = self.at_labels.clone();
+                for (op, _) in &self.unit.labels {
+                    self.enter(*op, &state, builder);
+                }
+            }
+            return Ok(());
+        }
         for op in self.successors(block, leaves) {
             self.enter(op, &state, builder);
         }
@@ -396,8 +420,8 @@ impl UnitWalk<'_> {
         match leaves {
             BlockExit::Falls => next.into_iter().collect(),
             BlockExit::To(to, falls) => [Some(to), next.filter(|_| falls)].into_iter().flatten().collect(),
-            BlockExit::Labels => self.unit.labels.iter().map(|l| l.0).collect(),
-            BlockExit::Ends => Vec::new(),
+            // Labels have a state of their own.
+            BlockExit::Labels | BlockExit::Ends => Vec::new(),
         }
     }
 
@@ -437,10 +461,10 @@ impl UnitWalk<'_> {
             }
         })?;
         for after in calls {
-            builder.flow_into(usize::MAX, &self.after_calls, &after)?;
-            for (op, _) in self.unit.labels.iter().filter(|l| l.1) {
-                self.record_edge(*op, &after, builder)?;
-            }
+            builder.flow_into(BEHIND_CALLS, &self.after_calls, &after)?;
+        }
+        if leaves == BlockExit::Labels {
+            return builder.flow_into(AT_LABELS, &self.at_labels, &state);
         }
         if self.is_behind_call(block, leaves) && self.returns.get(block) != Some(&true) {
             return Ok(());
