@@ -195,12 +195,16 @@ impl RegisterState {
         self
     }
 
-    /// Join what an edge brings. `own` gives the value that stands for the union in a slot here. True if anything changed.
-    pub(super) fn join(&mut self, other: &RegisterState, mut own: impl FnMut(u8) -> ValueIdx) -> bool {
+    /// Join what an edge brings. `own` gives the value that stands for the union in a slot here, which holds so much now. True if anything changed.
+    pub(super) fn join(
+        &mut self,
+        other: &RegisterState,
+        mut own: impl FnMut(u8, SlotValue) -> ValueIdx,
+    ) -> bool {
         let mut changed = false;
         for (i, (mine, new)) in (0u8..).zip(self.slots.iter_mut().zip(&other.slots)) {
             // What already stands for a union takes in anything.
-            let joined = mine.join(*new).unwrap_or_else(|| SlotValue::Node(own(i), 0));
+            let joined = mine.join(*new).unwrap_or_else(|| SlotValue::Node(own(i, *mine), 0));
             changed |= joined != *mine;
             *mine = joined;
         }

@@ -220,7 +220,7 @@ impl UnitWalk<'_> {
     fn join(&mut self, block: usize, state: &RegisterState, builder: &mut ConstraintBuilder) {
         let (Some(at), Some(queued)) = (self.at.get_mut(block), self.queued.get_mut(block)) else { return };
         let first = at.get(RSP) == SlotValue::Undefined;
-        let changed = at.join(state, |slot| builder.value(ValueKey::Join(block, slot)));
+        let changed = at.join(state, |slot, held| builder.joined(block, slot, held));
         if (changed || first) && !std::mem::replace(queued, true) {
             self.queue.push(Reverse(block));
         }
@@ -305,8 +305,7 @@ impl UnitWalk<'_> {
         let mut changed = false;
         for (state, pushed) in calls {
             self.pushes |= pushed;
-            changed |=
-                self.after_calls.join(&state, |slot| builder.value(ValueKey::Join(BEHIND_CALLS, slot)));
+            changed |= self.after_calls.join(&state, |slot, held| builder.joined(BEHIND_CALLS, slot, held));
         }
         if changed {
             let (after, pads) = (self.at_pad(builder), self.pads.clone());
@@ -331,7 +330,7 @@ impl UnitWalk<'_> {
         }
         if leaves == BlockExit::Labels {
             let state = state.behind_guess();
-            if self.at_labels.join(&state, |slot| builder.value(ValueKey::Join(AT_LABELS, slot))) {
+            if self.at_labels.join(&state, |slot, held| builder.joined(AT_LABELS, slot, held)) {
                 let state = self.at_labels.clone();
                 for (op, _) in &self.unit.labels {
                     self.enter(*op, &state, builder);
@@ -495,6 +494,15 @@ impl UnitWalk<'_> {
 }
 
 impl ConstraintBuilder {
+    /// The value that stands for the union in a slot where a block begins, which the slot may hold already.
+    fn joined(&mut self, block: usize, slot: u8, held: SlotValue) -> ValueIdx {
+        let key = ValueKey::Join(block, slot);
+        match held {
+            SlotValue::Node(value, 0) if self.key(value) == Some(key) => value,
+            _ => self.value(key),
+        }
+    }
+
     /// What `state` brings to the values that stand for unions where a block begins, with the state `at`.
     fn flow_into(&mut self, block: usize, at: &RegisterState, state: &RegisterState) -> FlowResult<()> {
         for slot in 0..SLOTS as u8 {
