@@ -143,6 +143,7 @@ fn read_report(bytes: &[u8]) {
         ("dominators", &[]),
         ("why", &["main"]),
         ("paths", &["main", "x"]),
+        ("reach", &["main", "x*"]),
         ("garbage", &[]),
         ("duplicates", &[]),
         ("limits", &[]),

@@ -15,7 +15,7 @@ use crate::args::prune::nearest;
 use crate::error::{Error, Result, Stage};
 
 use super::attribute::GroupBy;
-use super::table::Format;
+use super::table::{DocumentFormat, Format};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
@@ -23,6 +23,7 @@ pub(crate) enum Command {
     Dominators,
     Why,
     Paths,
+    Reach,
     Garbage,
     Duplicates,
     Limits,
@@ -34,11 +35,12 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    pub(crate) const ALL: [(&'static str, Command); 12] = [
+    pub(crate) const ALL: [(&'static str, Command); 13] = [
         ("top", Command::Top),
         ("dominators", Command::Dominators),
         ("why", Command::Why),
         ("paths", Command::Paths),
+        ("reach", Command::Reach),
         ("garbage", Command::Garbage),
         ("duplicates", Command::Duplicates),
         ("limits", Command::Limits),
@@ -54,6 +56,7 @@ impl Command {
         match self {
             Command::Why => &["SYMBOL"],
             Command::Paths => &["FROM", "TO"],
+            Command::Reach => &["SYMBOL..."],
             Command::Diff => &["OLD"],
             Command::Budget => &["FILE"],
             _ => &[],
@@ -62,6 +65,37 @@ impl Command {
 
     pub(crate) fn name(self) -> &'static str {
         Command::ALL.iter().find(|c| c.1 == self).map_or("", |c| c.0)
+    }
+
+    /// The formats of its answer, by name.
+    fn formats(self) -> Vec<(&'static str, Format)> {
+        let mut formats = vec![
+            ("table", Format::Table),
+            ("text", Format::Table),
+            ("json", Format::Json),
+            ("csv", Format::Csv),
+            ("markdown", Format::Markdown),
+        ];
+        let documents: &[(&str, DocumentFormat)] = match self {
+            Command::Reach => {
+                &[("openvex", DocumentFormat::OpenVex), ("cyclonedx", DocumentFormat::CycloneDx)]
+            }
+            _ => &[],
+        };
+        formats.extend(documents.iter().map(|d| (d.0, Format::Document(d.1))));
+        formats
+    }
+
+    /// Whether a word that is no option is one of its names; `before` come before it.
+    fn names(self, word: &OsStr, before: usize) -> bool {
+        match self {
+            Command::Reach => {
+                let path = Path::new(word);
+                // A program may be named as one of its functions.
+                !is_report(path) && (!path.is_file() || is_program(path))
+            }
+            _ => before < self.wants().len(),
+        }
     }
 
     /// Whether a long option means something to it.
@@ -73,6 +107,7 @@ impl Command {
             }
             "keep" => self == Command::Why,
             "old" | "output" => self == Command::Html,
+            "from" | "scope" | "vulnerability" | "product" | "author" | "timestamp" => self == Command::Reach,
             "bss" => matches!(self, Command::Top | Command::Diff),
             "json" | "csv" | "format" | "number" => self != Command::Html,
             _ => false,
@@ -90,6 +125,20 @@ pub(crate) enum ReportSource {
 /// Lines that a table has on a terminal, and in a pipe, unless `-n` says otherwise.
 pub(crate) const ROWS: usize = 20;
 
+/// The options that only `reach` has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ReachOptions {
+    /// A file with a symbol on each line.
+    pub(crate) from: Option<OsString>,
+    /// Whether the claim is about the file alone, without the shared libraries that it loads.
+    pub(crate) file_alone: bool,
+    /// The subject of a VEX document, its author and its time.
+    pub(crate) vulnerability: Option<String>,
+    pub(crate) product: Option<String>,
+    pub(crate) author: Option<String>,
+    pub(crate) timestamp: Option<String>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) command: Command,
@@ -105,6 +154,7 @@ pub(crate) struct Request {
     /// The report to compare with, and where the page goes.
     pub(crate) old: Option<OsString>,
     pub(crate) output: Option<OsString>,
+    pub(crate) reach: ReachOptions,
 }
 
 /// The most lines of a table; `None` if all are asked for.
@@ -158,16 +208,19 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
         bss: false,
         old: None,
         output: None,
+        reach: ReachOptions::default(),
     };
+    // Any number of names may stand before --.
+    let end = rest.iter().position(|w| w == "--").filter(|_| command == Command::Reach);
+    let (rest, line) = rest.split_at(end.unwrap_or(rest.len()));
     let mut parser = lexopt::Parser::from_args(rest);
     while let Some(arg) = parser.next().map_err(mistake)? {
         match arg {
             Short('h') | Long("help") => return Ok(AuditRequest::Help(Some(command))),
-            Value(name) if request.names.len() < command.wants().len() => request.names.push(name),
+            Value(name) if command.names(&name, request.names.len()) => request.names.push(name),
             Value(first) => {
-                let line = std::iter::once(first).chain(parser.raw_args().map_err(mistake)?).collect();
-                request.source = source(command, &request.names, line)?;
-                return Ok(AuditRequest::Answer(Box::new(request)));
+                let before = std::iter::once(first).chain(parser.raw_args().map_err(mistake)?);
+                return answer(request, before.chain(line.iter().cloned()).collect());
             }
             Short('n') => option(&mut request, "number", &mut parser)?,
             Short('o') => option(&mut request, "output", &mut parser)?,
@@ -178,12 +231,30 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
             other => return wrong(format!("{}; {LINE_OPTIONS}", other.unexpected())),
         }
     }
+    if let Some((_, line @ [_, ..])) = line.split_first() {
+        return answer(request, line.to_vec());
+    }
     let wants = command.wants().join(" ");
     let what = if command == Command::Diff { "NEW" } else { "REPORT or a link line" };
     wrong(format!(
         "audit {name} takes {}; see lto-prune audit {name} --help",
         format!("{wants} {what}").trim_start()
     ))
+}
+
+/// The request with the report or the link line.
+fn answer(mut request: Request, line: Vec<OsString>) -> Result<AuditRequest> {
+    let (command, reach) = (request.command, &request.reach);
+    if command == Command::Reach && request.names.is_empty() && reach.from.is_none() {
+        return wrong("audit reach takes SYMBOL... or --from=FILE before REPORT or a link line");
+    }
+    if matches!(request.format, Format::Document(DocumentFormat::OpenVex | DocumentFormat::CycloneDx))
+        && (reach.vulnerability.is_none() || reach.product.is_none())
+    {
+        return wrong("a VEX document takes --vulnerability=ID and --product=PURL");
+    }
+    request.source = source(command, &request.names, line)?;
+    Ok(AuditRequest::Answer(Box::new(request)))
 }
 
 fn command(name: &str) -> Option<Command> {
@@ -212,19 +283,30 @@ fn option(request: &mut Request, name: &str, parser: &mut lexopt::Parser) -> Res
         "csv" => request.format = Format::Csv,
         "bss" => request.bss = true,
         "format" => {
-            request.format = match value()?.as_str() {
-                "table" => Format::Table,
-                "json" => Format::Json,
-                "csv" => Format::Csv,
-                "markdown" => Format::Markdown,
-                other => return wrong(format!("--format is table, json, csv or markdown, not {other}")),
-            }
+            let (value, formats) = (value()?, request.command.formats());
+            let Some(format) = formats.iter().find(|f| f.0 == value) else {
+                let all: Vec<&str> = formats.iter().map(|f| f.0).collect();
+                return wrong(format!("--format is one of {}, not {value}", all.join(", ")));
+            };
+            request.format = format.1;
         }
         "number" => request.number = Some(number(value()?)?),
         "depth" => request.depth = Some(number(value()?)?.max(1)),
         "keep" => request.keep.push(value()?),
         "old" => request.old = Some(value()?.into()),
         "output" => request.output = Some(value()?.into()),
+        "from" => request.reach.from = Some(value()?.into()),
+        "scope" => {
+            request.reach.file_alone = match value()?.as_str() {
+                "program" => false,
+                "file" => true,
+                other => return wrong(format!("--scope is program or file, not {other}")),
+            }
+        }
+        "vulnerability" => request.reach.vulnerability = Some(value()?),
+        "product" => request.reach.product = Some(value()?),
+        "author" => request.reach.author = Some(value()?),
+        "timestamp" => request.reach.timestamp = Some(value()?),
         _ => {
             let value = value()?;
             let Some(by) = GroupBy::ALL.iter().find(|b| b.0 == value) else {
@@ -350,6 +432,10 @@ mod tests {
         assert_eq!(request("why main -- -O2 a.o").source, line("-O2 a.o"));
         assert_eq!(request("why main -- -O2 a.o").names, ["main"]);
         assert_eq!(request("paths a b c.o").names, ["a", "b"]);
+        let found = request("reach f -n 3 g --from=list -- -O2 a.o -- b.o");
+        assert_eq!((found.names, found.source), (vec!["f".into(), "g".into()], line("-O2 a.o -- b.o")));
+        assert_eq!(request("reach f g x.json").names, ["f", "g"]);
+        assert_eq!(request("reach f Cargo.toml -lm").source, line("Cargo.toml -lm"));
     }
 
     #[test]
@@ -375,6 +461,11 @@ mod tests {
         says("tpo x.json", "audit has no command tpo; did you mean top?");
         says("top -o x.html x.json", "top has no option --output");
         says("html --json x.json", "html has no option --json");
+        says("reach x.json", "takes SYMBOL... or --from=FILE");
+        says("reach f g", "audit reach takes SYMBOL... REPORT or a link line");
+        says("reach --format=openvex f x.json", "takes --vulnerability=ID and --product=PURL");
+        says("top --format=openvex x.json", "table, text, json, csv, markdown, not openvex");
+        says("reach --scope=here f x.json", "--scope is program or file, not here");
     }
 
     #[test]

@@ -31,9 +31,9 @@ pub(super) fn checked<'a>(path: &str, report: read::ReadReport<'a>) -> Result<Mo
     }
     let edges = edges(&report.graph, atoms)?;
     let import_edges = import_edges(&report.imports, atoms)?;
-    let (file_size, parts) = match report.file {
-        Some(file) => (Some(file.size), file.parts),
-        None => (None, Vec::new()),
+    let (file_size, file_hash, parts) = match report.file {
+        Some(file) => (Some(file.size), file.blake3, file.parts),
+        None => (None, None, Vec::new()),
     };
     let bytes = sum(parts.iter().map(|p| p.bytes));
     if file_size.is_some() && bytes != file_size {
@@ -44,13 +44,14 @@ pub(super) fn checked<'a>(path: &str, report: read::ReadReport<'a>) -> Result<Mo
         return Err("the sizes are beyond all bounds".to_owned());
     }
     let symbols = report.symbols;
-    let module = |m: read::ReadModule<'a>| AuditedModule { name: m.name, archive: m.archive };
+    let module = |m: read::ReadModule<'a>| AuditedModule { name: m.name, archive: m.archive, kind: m.kind };
     let head = ReportHead {
         linker: report.linker,
         output: report.output,
         level: report.level,
         shadow: report.shadow,
         pruned: report.pruned,
+        analysed: report.analysed,
         not_pruned: report.not_pruned,
         linked: report.linked,
         not_analysed: report.not_analysed,
@@ -70,6 +71,7 @@ pub(super) fn checked<'a>(path: &str, report: read::ReadReport<'a>) -> Result<Mo
         duplicates: report.duplicates,
         parts,
         file_size,
+        file_hash,
         value_flow: report.value_flow,
         call_sites: report.call_sites,
     };

@@ -9,6 +9,7 @@ pub(super) fn text(command: Option<Command>) -> &'static str {
         Some(Command::Dominators) => DOMINATORS,
         Some(Command::Why) => WHY,
         Some(Command::Paths) => PATHS,
+        Some(Command::Reach) => REACH,
         Some(Command::Garbage) => GARBAGE,
         Some(Command::Duplicates) => DUPLICATES,
         Some(Command::Limits) => LIMITS,
@@ -33,6 +34,7 @@ Commands:
   dominators         what would go if something went: retained sizes
   why SYMBOL         what keeps it: paths, and the fewest references to remove so that it goes
   paths FROM TO      how one thing leads to another
+  reach SYMBOL...    whether code of functions is in the program: removed, absent, or reachable, and how; VEX documents
   garbage            what was dropped, and why
   duplicates         the same code or data in several places
   limits             what was kept because it was not understood, and what to do about it
@@ -116,6 +118,38 @@ A shortest path first, then others; no reference is in two of them.
 
 Examples:
   lto-prune audit paths main parse_options main.json
+";
+
+const REACH: &str = "\
+lto-prune audit reach: whether the code of functions is in the program, as a proof of absence for advisories
+
+Usage: lto-prune audit reach [options] SYMBOL... REPORT.json | LINK LINE
+
+The first word that is the name of a file is the report, or begins the link line. A symbol is a name as the linker or as
+the programmer writes it, or a pattern. The clones of a function (f.part.0, f.cold) count as the function.
+
+  --from=FILE        symbols, one on a line; # begins a comment
+  --scope=program|file
+                     whether the claim covers the shared libraries that the program loads (default: program)
+  --format=table|text|json|csv|markdown|openvex|cyclonedx
+  --vulnerability=ID, --product=PURL
+                     what an OpenVEX or CycloneDX document is about
+  --author=NAME      who makes the statement (default: Unknown Author)
+  --timestamp=TIME   the time of the document, as 2026-01-31T12:00:00Z (default: SOURCE_DATE_EPOCH, or now)
+  -n N               rows (default: 20; 0: all)
+  --json, --csv
+
+Verdicts: reachable (with a shortest path), present (in the file, and no path is known), inlined (a copy is in another
+function), imported (from a shared library), unknown, removed (a module defined it and the link dropped it), absent (no
+module defines it).
+
+Removed and absent are proved if debug information describes all code of the file and names no inlined copy. Only then
+the status is 0, and a VEX document says vulnerable_code_not_present; else the status is 1, and 2 for a wrong word.
+
+Examples:
+  lto-prune audit reach png_handle_iCCP main.json
+  lto-prune audit reach --from=functions.txt --format=openvex --vulnerability=CVE-2026-0001 \\
+    --product=pkg:generic/main@1.0 main.o libz.a
 ";
 
 const GARBAGE: &str = "\

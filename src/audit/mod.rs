@@ -9,6 +9,7 @@ mod attribute;
 mod checked;
 mod commands;
 mod demangle;
+mod evidence;
 mod find;
 mod graph;
 mod help;
@@ -20,15 +21,17 @@ mod read;
 mod table;
 #[cfg(test)]
 mod tests;
+mod vex;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::args::Environment;
 use crate::error::{Error, Result, Stage};
 use args::{AuditRequest, Command, ReportSource, Request};
+use evidence::LinkedProgram;
 use model::Model;
 use table::{Answer, Format, Screen};
 
@@ -37,28 +40,44 @@ use table::{Answer, Format, Screen};
 /// # Errors
 /// A mistake in the words, a report that can't be read, a link that fails.
 pub fn run(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
-    let request = match args::parse(words)? {
-        AuditRequest::Help(command) => return print(help::text(command)),
-        AuditRequest::Answer(request) => request,
+    let request = match args::parse(words) {
+        Err(error) => return Ok(usage(&error)),
+        Ok(AuditRequest::Help(command)) => return print(help::text(command)),
+        Ok(AuditRequest::Answer(request)) => request,
     };
     if request.command == Command::Html {
         return html(&request, env);
     }
-    let answer = answer(&request, env)?;
+    let answer = match answer(&request, env) {
+        // Scripts distinguish a usage error from a negative answer.
+        Err(error) if error.stage == Stage::Arguments => return Ok(usage(&error)),
+        answer => answer?,
+    };
     let text = answer.text(request.format, screen(request.format, env));
     let printed = print(&text)?;
     Ok(if answer.failed { ExitCode::FAILURE } else { printed })
 }
 
+/// Print a mistake in the words; the exit status says that it is one.
+fn usage(error: &Error) -> ExitCode {
+    eprintln!("lto-prune: error: {error}");
+    ExitCode::from(2)
+}
+
 fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
-    let text = text_of(&request.source, env)?;
-    let model = model(&request.source, &text)?;
+    let report = text_of(&request.source, env)?;
+    let model = model(&request.source, &report.text)?;
     let name = |at: usize| request.names.get(at).map(|n| n.to_string_lossy()).unwrap_or_default();
     match request.command {
         Command::Top => commands::top::answer(&model, request),
         Command::Dominators => Ok(commands::dominators::answer(&model, request)),
         Command::Why => commands::why::why(&model, &name(0), request),
         Command::Paths => commands::why::paths(&model, &name(0), &name(1), request),
+        Command::Reach => {
+            let names = commands::reach::names(request)?;
+            let program = program(&model, report.program());
+            commands::reach::answer(&model, program.as_ref(), &names, request, env)
+        }
         Command::Garbage => Ok(commands::garbage::answer(&model, request)),
         Command::Duplicates => Ok(commands::duplicates::answer(&model, request)),
         Command::Limits => Ok(commands::limits::answer(&model)),
@@ -84,8 +103,8 @@ fn html(request: &Request, env: &Environment<'_>) -> Result<ExitCode> {
     if request.output.is_none() && std::io::stdout().is_terminal() {
         return Err(Error::new(Stage::Arguments, "the page goes to a file: -o page.html, or > page.html"));
     }
-    let text = text_of(&request.source, env)?;
-    let model = model(&request.source, &text)?;
+    let report = text_of(&request.source, env)?;
+    let model = model(&request.source, &report.text)?;
     let old_path = request.old.as_ref().map(Path::new);
     let old_text = old_path.map(read_text).transpose()?;
     let old = match (&old_path, &old_text) {
@@ -119,9 +138,33 @@ fn path_of(source: &ReportSource) -> String {
     }
 }
 
-fn text_of(source: &ReportSource, env: &Environment<'_>) -> Result<String> {
+/// A report. A link of ours has a temporary folder with the linked file, too.
+struct ReportText {
+    text: String,
+    linked: Option<(tempfile::TempDir, PathBuf)>,
+}
+
+impl ReportText {
+    /// The linked file, if it was linked here.
+    fn program(&self) -> Option<&Path> {
+        self.linked.as_ref().map(|linked| linked.1.as_path())
+    }
+}
+
+/// The linked file, if it is the one that the report is about; else the reason.
+fn program(model: &Model<'_>, linked: Option<&Path>) -> Result<LinkedProgram, String> {
+    let path = linked.unwrap_or(Path::new(&*model.report.output));
+    let data =
+        std::fs::read(path).map_err(|e| format!("{}: cannot read the linked file: {e}", path.display()))?;
+    if model.file_hash.as_deref() != Some(&crate::hashing::hex(&crate::hashing::hash(&data))) {
+        return Err(format!("{} is not the file that the report is about", path.display()));
+    }
+    LinkedProgram::read(&data).ok_or_else(|| format!("{} is no ELF file", path.display()))
+}
+
+fn text_of(source: &ReportSource, env: &Environment<'_>) -> Result<ReportText> {
     match source {
-        ReportSource::Report(path) => read_text(Path::new(path)),
+        ReportSource::Report(path) => Ok(ReportText { text: read_text(Path::new(path))?, linked: None }),
         ReportSource::Link(line) => link(line, env),
     }
 }
@@ -131,13 +174,13 @@ fn read_text(path: &Path) -> Result<String> {
 }
 
 /// Link as `lto-prune LINE` does, into a folder that goes again, for the report.
-fn link(line: &[OsString], env: &Environment<'_>) -> Result<String> {
+fn link(line: &[OsString], env: &Environment<'_>) -> Result<ReportText> {
     let folder = tempfile::Builder::new().prefix("lto-prune-audit-").tempdir();
     let folder = folder.map_err(|e| Error::io(Stage::Link, std::env::temp_dir(), "make a folder in", e))?;
     let output = folder.path().join(output_name(line));
     let report = folder.path().join("report.json");
     let mut words = without_output(line);
-    words.extend(["-o".into(), output.into_os_string()]);
+    words.extend(["-o".into(), output.clone().into_os_string()]);
     let mut option = OsString::from("--prune-report=");
     option.push(&report);
     words.push(option);
@@ -145,7 +188,7 @@ fn link(line: &[OsString], env: &Environment<'_>) -> Result<String> {
     if status != ExitCode::SUCCESS {
         return Err(Error::new(Stage::Link, "the link failed, so there is nothing to audit"));
     }
-    read_text(&report)
+    Ok(ReportText { text: read_text(&report)?, linked: Some((folder, output)) })
 }
 
 /// The name that the line gives to the output: the report says it.

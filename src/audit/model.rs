@@ -4,8 +4,8 @@
 //! each number that is an index here has been checked there. Where an input byte landed is not in a report: see `placed`.
 
 use crate::error::{Error, Result, Stage};
-use crate::report::SCHEMA;
 use crate::report::graph::{HOLDS, STRUCTURAL};
+use crate::report::{SCHEMA, is_start_file_name};
 
 use super::checked::checked;
 use super::graph::{Graph, NumberedEdge, ROOT};
@@ -59,9 +59,20 @@ impl Atom<'_> {
 pub(crate) struct AuditedModule<'a> {
     pub(crate) name: Text<'a>,
     pub(crate) archive: Option<Text<'a>>,
+    /// `native`, `bitcode` or `opaque`; empty in reports of older versions.
+    pub(crate) kind: Text<'a>,
 }
 
 impl AuditedModule<'_> {
+    /// Whether it comes with the compiler or the C library: a start file, or a member of a library of helpers.
+    pub(crate) fn is_runtime(&self) -> bool {
+        const ARCHIVES: [&str; 3] = ["libgcc.a", "libgcc_eh.a", "libc_nonshared.a"];
+        match &self.archive {
+            Some(archive) => ARCHIVES.contains(&base(archive)),
+            None => is_start_file_name(base(&self.name)),
+        }
+    }
+
     /// As a linker writes it, without folders: `archive(member)`.
     pub(crate) fn short(&self) -> String {
         match &self.archive {
@@ -142,6 +153,8 @@ pub(crate) struct Model<'a> {
     pub(crate) parts: Vec<read::ReadPart<'a>>,
     /// Length of the linked file; `None` where the report doesn't say.
     pub(crate) file_size: Option<u64>,
+    /// The hash of the linked file, where the report has it.
+    pub(crate) file_hash: Option<Text<'a>>,
     pub(crate) value_flow: Option<read::ReadValueFlow<'a>>,
     /// Indirect calls of what lives, where values were followed.
     pub(crate) call_sites: Vec<read::ReadCallSite<'a>>,
@@ -159,6 +172,8 @@ pub(crate) struct ReportHead<'a> {
     /// `--prune-level=off`: nothing was to be pruned.
     pub(crate) shadow: bool,
     pub(crate) pruned: bool,
+    /// Whether the analysis came to its end; if not, the report has no modules.
+    pub(crate) analysed: bool,
     pub(crate) not_pruned: Option<Text<'a>>,
     /// How the linker ended, as the report has it.
     pub(crate) linked: Option<Text<'a>>,

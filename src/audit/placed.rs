@@ -32,7 +32,7 @@ impl Model<'_> {
     }
 
     /// By atom: whether the linked file has it.
-    fn present(&self) -> Vec<bool> {
+    pub(super) fn present(&self) -> Vec<bool> {
         if self.report.pruned {
             return self.atoms.iter().map(|a| a.state != AtomState::Dropped).collect();
         }

@@ -21,6 +21,8 @@ pub(super) struct ReadReport<'a> {
     #[serde(default)]
     pub(super) shadow: bool,
     pub(super) pruned: bool,
+    #[serde(default)]
+    pub(super) analysed: bool,
     /// Reports of older versions lack this field and the next ones.
     #[serde(borrow, default)]
     pub(super) not_pruned: Option<Text<'a>>,
@@ -95,6 +97,8 @@ pub(super) struct ReadModule<'a> {
     pub(super) name: Text<'a>,
     #[serde(borrow)]
     pub(super) archive: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) kind: Text<'a>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -184,6 +188,9 @@ pub(super) struct ReadImport<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct ReadFile<'a> {
     pub(super) size: u64,
+    /// Reports of older versions lack this field.
+    #[serde(borrow, default)]
+    pub(super) blake3: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) parts: Vec<ReadPart<'a>>,
 }

@@ -147,6 +147,8 @@ pub(crate) struct Answer {
     pub(crate) facts: Vec<(&'static str, Value)>,
     /// Whether the exit status is 1.
     pub(crate) failed: bool,
+    /// The text of a format that is not made of the tables.
+    pub(crate) document: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -156,6 +158,15 @@ pub(crate) enum Format {
     Json,
     Csv,
     Markdown,
+    /// The command makes the whole text by itself.
+    Document(DocumentFormat),
+}
+
+/// A format of other tools that one command alone writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DocumentFormat {
+    OpenVex,
+    CycloneDx,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -172,6 +183,7 @@ impl Answer {
             Format::Json => self.json(),
             Format::Csv => self.csv(),
             Format::Markdown => self.markdown(),
+            Format::Document(_) => self.document.clone(),
         }
     }
 

@@ -64,6 +64,8 @@ fn report() -> Value {
     })
 }
 
+const TIME: &str = "2026-01-01T00:00:00Z";
+
 fn request(line: &str) -> Request {
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     let AuditRequest::Answer(request) = parse(&words).unwrap() else { unreachable!("{line} asks for help") };
@@ -77,6 +79,9 @@ fn ask_all(text: &str) -> Result<usize> {
     let good = Model::read("good.json", &whole)?;
     let (some, all) = (request("diff o.json x.json"), request("diff -n 0 --by=module o.json x.json"));
     let of = |line: &str| request(&format!("{line} x.json"));
+    let names = ["*", "ns::f", "h", "b.o:zero", "std::cout", "none"].map(str::to_owned);
+    let vex = format!("reach --format=openvex --vulnerability=V --product=P --timestamp={TIME} f");
+    let env = crate::args::Environment::new(&|_| None);
     let budget = "total = 10\n[symbol]\n\"*\" = 1\n[module]\n\"*.o\" = 5\n";
     let answers: Vec<Result<Answer>> = vec![
         commands::top::answer(&model, &of("top -n 2")),
@@ -99,6 +104,8 @@ fn ask_all(text: &str) -> Result<usize> {
         commands::diff::answer(&good, &model, &some),
         commands::diff::answer(&model, &good, &all),
         commands::budget::answer(&model, "b.toml", budget),
+        commands::reach::answer(&model, Err(&"no file".to_owned()), &names, &of("reach f"), &env),
+        commands::reach::answer(&model, Err(&"no file".to_owned()), &names, &of(&vex), &env),
     ];
     let mut answered = 0;
     for answer in answers.into_iter().flatten() {
@@ -115,7 +122,7 @@ fn ask_all(text: &str) -> Result<usize> {
 
 #[test]
 fn a_report_that_is_whole_is_answered() {
-    assert_eq!(ask_all(&report().to_string()).unwrap(), 20 * 4 + 3);
+    assert_eq!(ask_all(&report().to_string()).unwrap(), 22 * 4 + 3);
 }
 
 /// Every value in it, depth first: how many there are, or `change` of number `at`.

@@ -38,3 +38,4 @@ mod write;
 
 pub use copy_names::CopyNames;
 pub use debug::ExplicitDebug;
+pub(crate) use stub_code::is_stub;

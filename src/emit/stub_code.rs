@@ -16,6 +16,12 @@ pub(super) struct Code {
     len: u8,
 }
 
+/// Whether code begins with the trap of a stub.
+pub(crate) fn is_stub(code: &[u8]) -> bool {
+    let code = code.strip_prefix(&ENDBR64).unwrap_or(code);
+    code.starts_with(&UD2) || code.first() == Some(&INTO)
+}
+
 impl Code {
     /// What stands for `original`; for nothing, nothing.
     pub(super) fn of(original: &[u8]) -> Self {

@@ -10,6 +10,8 @@ use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, SectionHeader};
 use serde::Serialize;
 
+use crate::hashing;
+
 const LE: LittleEndian = LittleEndian;
 
 type Section = elf::SectionHeader64<LittleEndian>;
@@ -18,6 +20,8 @@ type Section = elf::SectionHeader64<LittleEndian>;
 pub struct FileReport {
     /// It is the length of the file in bytes.
     pub size: u64,
+    /// The hash of the file's contents, in hexadecimal digits.
+    pub blake3: String,
     /// What it consists of, by offset; sections without bytes in the file are where their header says.
     pub parts: Vec<PartReport>,
 }
@@ -88,7 +92,7 @@ pub fn file(data: &[u8]) -> FileReport {
         parts.push(claim);
     }
     parts.extend(padding_of(end, length - end));
-    FileReport { size: length, parts }
+    FileReport { size: length, blake3: hashing::hex(&hashing::hash(data)), parts }
 }
 
 fn padding_of(offset: u64, bytes: u64) -> Option<PartReport> {

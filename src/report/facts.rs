@@ -56,10 +56,12 @@ pub fn describe(facts: Facts<'_>, atom: AtomId) -> String {
 pub(super) fn is_start_file(facts: Facts<'_>, module: ModuleId) -> bool {
     let module = &facts.inputs.modules[module];
     let name = facts.inputs.files[module.file].path.file_name().and_then(|name| name.to_str());
-    let is_one = |name: &str| {
-        let stem = name.strip_suffix(".o").unwrap_or_default();
-        let is_crt = ["crt1", "Scrt1", "gcrt1", "grcrt1", "Mcrt1", "rcrt1", "crti", "crtn"].contains(&stem);
-        is_crt || stem.starts_with("crtbegin") || stem.starts_with("crtend") || stem.starts_with("crtfast")
-    };
-    module.archive.is_none() && name.is_some_and(is_one)
+    module.archive.is_none() && name.is_some_and(is_start_file_name)
+}
+
+/// Whether a file without its folder has the name of one of these.
+pub(crate) fn is_start_file_name(name: &str) -> bool {
+    let stem = name.strip_suffix(".o").unwrap_or_default();
+    let is_crt = ["crt1", "Scrt1", "gcrt1", "grcrt1", "Mcrt1", "rcrt1", "crti", "crtn"].contains(&stem);
+    is_crt || stem.starts_with("crtbegin") || stem.starts_with("crtend") || stem.starts_with("crtfast")
 }

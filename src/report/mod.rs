@@ -26,6 +26,7 @@ pub mod why;
 
 pub use answer::{LinkAnswer, LinkerEnd};
 use facts::is_start_file;
+pub(crate) use facts::is_start_file_name;
 pub use facts::{Facts, describe};
 pub use names::edge_kind_name;
 pub use schema::*;

@@ -384,7 +384,7 @@ fn budgets_break() {
     session.write("typo.toml", "totl = 1\n");
     let outcome = audit(&mut session, "budget typo.toml main.json");
     session
-        .check(outcome.status == 1 && outcome.stderr.contains("typo.toml: has a key totl"), &outcome.stderr);
+        .check(outcome.status == 2 && outcome.stderr.contains("typo.toml: has a key totl"), &outcome.stderr);
 }
 
 #[test]
@@ -442,6 +442,7 @@ fn bad_reports_are_named() {
             "dominators",
             "why main",
             "paths main main",
+            "reach main",
             "garbage",
             "duplicates",
             "limits",
@@ -468,6 +469,7 @@ fn bad_reports_are_named() {
         "dominators",
         "why",
         "paths",
+        "reach",
         "garbage",
         "duplicates",
         "limits",

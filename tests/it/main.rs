@@ -17,6 +17,7 @@ mod audit_calls;
 mod audit_imports;
 mod audit_names;
 mod audit_page;
+mod audit_reach;
 mod bisect;
 mod bitcode;
 mod cache;

@@ -160,6 +160,7 @@ pub(crate) fn answer(model: &Model<'_>, path: &str, text: &str) -> Result<Answer
         facts: vec![("output", model.report.output.as_ref().into()), ("broken", broken.into())],
         tables: vec![table],
         failed: broken > 0,
+        document: String::new(),
     })
 }
 
@@ -216,8 +217,12 @@ mod tests {
 
     #[test]
     fn a_pattern_may_say_any_end_of_a_module() {
-        let member = AuditedModule { archive: Some("lib/libx.a".into()), name: "outelf.o".into() };
-        let object = AuditedModule { archive: None, name: "out/asm/nasm.o".into() };
+        let member = AuditedModule {
+            archive: Some("lib/libx.a".into()),
+            name: "outelf.o".into(),
+            kind: "native".into(),
+        };
+        let object = AuditedModule { archive: None, name: "out/asm/nasm.o".into(), kind: "native".into() };
         let matches = |module, pattern| ends(module).iter().any(|e| Glob::new(pattern).matches(e.as_bytes()));
         for pattern in ["out*.o", "libx.a(out*.o)", "lib/*", "*outelf*"] {
             assert!(matches(&member, pattern), "{pattern}");

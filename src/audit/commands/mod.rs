@@ -8,5 +8,6 @@ pub(super) mod duplicates;
 pub(super) mod garbage;
 pub(super) mod imports;
 pub(super) mod limits;
+pub(super) mod reach;
 pub(super) mod top;
 pub(super) mod why;

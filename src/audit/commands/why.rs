@@ -19,16 +19,16 @@ const PATH: [&str; 3] = ["reference", "place", "to"];
 const PATHS: [&str; 4] = ["path", "reference", "place", "to"];
 
 /// A graph with one more node behind all that is asked about.
-struct QueryGraph<'m, 'a> {
+pub(super) struct QueryGraph<'m, 'a> {
     model: &'m Model<'a>,
-    graph: Graph,
+    pub(super) graph: Graph,
     to: u32,
     weights: Vec<u64>,
 }
 
 impl<'m, 'a> QueryGraph<'m, 'a> {
     /// What leads from `from` (empty: from the roots) to `to`. What `stays` is held by the root besides.
-    fn new(model: &'m Model<'a>, from: &[u32], to: &[u32], stays: &[u32]) -> Self {
+    pub(super) fn new(model: &'m Model<'a>, from: &[u32], to: &[u32], stays: &[u32]) -> Self {
         let whole = model.graph_with_imports();
         let behind = whole.nodes() as u32;
         let mut arcs: Vec<NumberedEdge> = Vec::new();
@@ -104,11 +104,12 @@ impl<'m, 'a> QueryGraph<'m, 'a> {
         table
     }
 
-    fn steps(&self, path: &[NumberedEdge], table: &mut Table, number: Option<u64>) {
+    /// A row for each edge of a path, with `first` before it.
+    pub(super) fn steps(&self, path: &[NumberedEdge], table: &mut Table, first: Option<Cell>) {
         for (from, to, edge) in path.iter().filter(|a| a.1 != self.to) {
             let (kind, at, _) = self.reference(*edge);
             let at = if *from == ROOT && at.is_empty() { self.place_of(*to) } else { at };
-            let mut row: Vec<Cell> = number.map(Cell::Number).into_iter().collect();
+            let mut row: Vec<Cell> = first.iter().cloned().collect();
             row.extend([Cell::Text(kind), Cell::Text(at), Cell::Text(self.name(*to))]);
             table.row(row);
         }
@@ -206,7 +207,7 @@ fn cut_of(question: &QueryGraph<'_, '_>, request: &Request, answer: &mut Answer)
     let title = "paths that share no reference that can be removed";
     let mut table = Table::new("paths", title, &PATHS);
     for (i, path) in found.paths.iter().enumerate().take(rows(request, 5).unwrap_or(usize::MAX)) {
-        question.steps(path, &mut table, Some(i as u64 + 1));
+        question.steps(path, &mut table, Some(Cell::Number(i as u64 + 1)));
     }
     answer.tables.push(table);
     answer.facts.push(("saves", bytes.into()));
@@ -301,7 +302,7 @@ pub(crate) fn paths(model: &Model<'_>, from: &str, to: &str, request: &Request) 
     let nearest = paths.first().map(steps).unwrap_or(0);
     answer.lines.push(format!("{from} leads to {to} in {}", things(nearest, "step")));
     for (i, path) in paths.iter().enumerate().take(rows(request, ROWS).unwrap_or(usize::MAX)) {
-        question.steps(path.get(1..).unwrap_or(&[]), &mut table, Some(i as u64 + 1));
+        question.steps(path.get(1..).unwrap_or(&[]), &mut table, Some(Cell::Number(i as u64 + 1)));
     }
     answer.tables.push(table);
     Ok(answer)

@@ -96,6 +96,11 @@ pub fn is_of_one_section(bytes: &[u8], range: &Range<usize>) -> bool {
     tables::is_of_one_section(bytes, range)
 }
 
+/// Whether bytes among code are filler: forms of `nop`, `int3`, and zeros.
+pub fn is_filler(bytes: &[u8]) -> bool {
+    decode::is_alignment(bytes, u64::MAX)
+}
+
 /// The sizes in bytes of the sections of code, from the section headers alone; none for what is no such object.
 pub fn code_section_sizes(bytes: &[u8]) -> Vec<u64> {
     tables::code_section_sizes(bytes)

@@ -1,0 +1,421 @@
+//! `audit reach`: whether the code of functions is in a program, as a proof of absence for advisories (VEX).
+//!
+//! The report says which atoms the link removed, and the linked file whether a copy of their code is anywhere else: see
+//! [`evidence`](crate::audit::evidence). A proof rests on these two alone, and not on the value-flow analysis.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::args::Environment;
+use crate::audit::args::{ROWS, Request, rows};
+use crate::audit::attribute::{place, symbol};
+use crate::audit::commands::why::QueryGraph;
+use crate::audit::evidence::names::{DebugName, SymbolForms, WantedFunction};
+use crate::audit::evidence::{CodeSymbol, LinkedProgram, UndescribedCode};
+use crate::audit::find::{find, is_module};
+use crate::audit::graph::{NumberedEdge, ROOT};
+use crate::audit::model::{AtomState, Definer, Model};
+use crate::audit::table::{Answer, Cell, DocumentFormat, Format, Table, count};
+use crate::audit::vex::{self, VexStatement};
+use crate::error::{Error, Result, Stage};
+
+/// Whether the code of a function is in the program, the surest reason against its absence first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum PresenceVerdict {
+    Reachable,
+    Present,
+    Inlined,
+    Imported,
+    Unknown,
+    Removed,
+    Absent,
+}
+
+impl PresenceVerdict {
+    fn name(self) -> &'static str {
+        match self {
+            PresenceVerdict::Reachable => "reachable",
+            PresenceVerdict::Present => "present",
+            PresenceVerdict::Inlined => "inlined",
+            PresenceVerdict::Imported => "imported",
+            PresenceVerdict::Unknown => "unknown",
+            PresenceVerdict::Removed => "removed",
+            PresenceVerdict::Absent => "absent",
+        }
+    }
+}
+
+/// The verdict on one function, with its reasons.
+struct PresenceFinding {
+    name: String,
+    verdict: PresenceVerdict,
+    because: String,
+    /// Reasons why it may be in the program although nothing shows it.
+    doubts: Vec<String>,
+    path: Vec<NumberedEdge>,
+}
+
+impl PresenceFinding {
+    fn is_proved(&self) -> bool {
+        self.verdict >= PresenceVerdict::Removed && self.doubts.is_empty()
+    }
+
+    /// The verdict for a document, with its reason.
+    fn sentence(&self) -> String {
+        let doubts = self.doubts.join("; ");
+        match (self.verdict, doubts.is_empty()) {
+            (PresenceVerdict::Removed | PresenceVerdict::Absent, false) => {
+                format!("{} is {}, but that is not proved: {doubts}.", self.name, self.verdict.name())
+            }
+            _ => format!("{} is {}: {}.", self.name, self.verdict.name(), self.because),
+        }
+    }
+}
+
+/// The symbols of the question, in its order.
+///
+/// # Errors
+/// The file with the list can't be read or is empty.
+pub(crate) fn names(request: &Request) -> Result<Vec<String>> {
+    let mut names: Vec<String> = request.names.iter().map(|n| n.to_string_lossy().into_owned()).collect();
+    if let Some(path) = &request.reach.from {
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|e| Error::io(Stage::Arguments, path, "read the list of symbols", e))?;
+        let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+        names.extend(lines.filter(|line| !line.is_empty()).map(str::to_owned));
+    }
+    if names.is_empty() {
+        return Err(Error::new(Stage::Arguments, "the list of symbols is empty"));
+    }
+    Ok(names)
+}
+
+/// The answer.
+///
+/// # Errors
+/// The time of the document is malformed.
+pub(crate) fn answer(
+    model: &Model<'_>,
+    program: Result<&LinkedProgram, &String>,
+    names: &[String],
+    request: &Request,
+    env: &Environment<'_>,
+) -> Result<Answer> {
+    let link = AuditedLink::new(model, program, request.reach.file_alone);
+    let findings: Vec<PresenceFinding> = names.iter().map(|name| link.finding(name)).collect();
+    let mut table = Table::new("symbols", "", &["symbol", "verdict", "proved", "because"]);
+    let mut paths = Table::new("paths", "shortest paths", &["symbol", "reference", "place", "to"]);
+    let mut sums: BTreeMap<PresenceVerdict, u64> = BTreeMap::new();
+    // Symbols with the same doubts share a line.
+    let mut doubts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for finding in &findings {
+        *sums.entry(finding.verdict).or_default() += 1;
+        let proved = match (finding.verdict, finding.is_proved()) {
+            (PresenceVerdict::Removed | PresenceVerdict::Absent, true) => "yes",
+            (PresenceVerdict::Removed | PresenceVerdict::Absent, false) => "no",
+            _ => "",
+        };
+        let cells = [&*finding.name, finding.verdict.name(), proved, &finding.because];
+        table.row(cells.map(Cell::text).to_vec());
+        link.question.steps(&finding.path, &mut paths, Some(Cell::text(&*finding.name)));
+        for doubt in finding.doubts.iter().filter(|_| finding.verdict >= PresenceVerdict::Removed) {
+            doubts.entry(doubt).or_default().push(&finding.name);
+        }
+    }
+    table.limit(rows(request, ROWS));
+    paths.limit(rows(request, ROWS));
+    let all: Vec<String> =
+        sums.iter().map(|(verdict, n)| format!("{} {}", count(*n), verdict.name())).collect();
+    let proved = findings.iter().all(PresenceFinding::is_proved);
+    let of = |names: &[&str]| match names {
+        [one] => format!("{one} is"),
+        [one, rest @ ..] => format!("{one} and {} more are", count(rest.len() as u64)),
+        [] => String::new(),
+    };
+    let notes = doubts.iter().map(|(doubt, names)| format!("{} not proved: {doubt}.", of(names)));
+    let document = match request.format {
+        Format::Document(format @ (DocumentFormat::OpenVex | DocumentFormat::CycloneDx)) => {
+            vex::document(format, &link.statement(&findings), &request.reach, env)?
+        }
+        _ => String::new(),
+    };
+    Ok(Answer {
+        lines: vec![format!("{}: {}", model.report.output, all.join(", "))],
+        notes: notes.collect(),
+        facts: vec![("output", model.report.output.as_ref().into()), ("proved", proved.into())],
+        tables: vec![table, paths],
+        failed: !proved,
+        document,
+    })
+}
+
+/// A link with the tables that every symbol needs.
+struct AuditedLink<'m, 'a> {
+    model: &'m Model<'a>,
+    question: QueryGraph<'m, 'a>,
+    program: Option<&'m LinkedProgram>,
+    file_alone: bool,
+    /// By atom: whether the file has it, and the names of its symbols.
+    present: Vec<bool>,
+    symbols: Vec<Vec<SymbolForms<'m>>>,
+    /// The names of the symbols of code in the file, and of the imports.
+    in_file: Vec<SymbolForms<'m>>,
+    imports: Vec<SymbolForms<'m>>,
+    /// The names of the functions of start files and of the compiler's helpers.
+    runtime: BTreeSet<&'m str>,
+    /// The names of functions whose bodies were replaced by traps.
+    stubs: BTreeSet<&'m str>,
+    /// Reasons that hold for every symbol.
+    doubts: Vec<String>,
+}
+
+impl<'m, 'a> AuditedLink<'m, 'a> {
+    fn new(model: &'m Model<'a>, program: Result<&'m LinkedProgram, &String>, file_alone: bool) -> Self {
+        let forms = |symbols: &'m [_]| {
+            symbols.iter().map(|s: &std::borrow::Cow<'a, str>| SymbolForms::new(s)).collect()
+        };
+        let of_runtime = |a: &u32| model.modules.get(*a as usize).is_some_and(|m| m.is_runtime());
+        let names = |is: &dyn Fn(&crate::audit::model::Atom<'a>) -> bool| -> BTreeSet<&'m str> {
+            model.atoms.iter().filter(|a| is(a)).flat_map(|a| a.symbols.iter().map(|s| &**s)).collect()
+        };
+        let mut link = AuditedLink {
+            model,
+            question: QueryGraph::new(model, &[], &[], &[]),
+            program: program.ok(),
+            file_alone,
+            present: model.present(),
+            symbols: model.atoms.iter().map(|a| forms(&a.symbols)).collect(),
+            in_file: program
+                .map(|p| p.symbols.iter().map(|s| SymbolForms::new(&s.name)).collect())
+                .unwrap_or_default(),
+            imports: model.imports.iter().map(|i| SymbolForms::new(&i.symbol)).collect(),
+            runtime: names(&|a| of_runtime(&a.module)),
+            stubs: names(&|a| model.report.pruned && a.state == AtomState::Stub),
+            doubts: Vec::new(),
+        };
+        let opaque = model.modules.iter().find(|m| m.kind == "opaque");
+        link.doubts.extend(opaque.map(|m| format!("{} was not analysed", m.short())));
+        let in_runtime_section = |a: &&crate::audit::model::Atom<'a>| {
+            matches!(&*a.section, ".init" | ".fini") && a.state == AtomState::Kept && !of_runtime(&a.module)
+        };
+        let other = model.atoms.iter().find(in_runtime_section);
+        link.doubts.extend(other.map(|a| format!("{} has no names", place(model, a, None))));
+        match program {
+            Ok(program) => link.doubts.extend(program.debug.unreadable.clone()),
+            Err(why) => link.doubts.push(format!("inlined copies are not known: {why}")),
+        }
+        link
+    }
+
+    /// Whether a symbol of the file is that of a function whose body the link replaced by a trap.
+    fn is_stub(&self, program: &LinkedProgram, symbol: &str, address: u64) -> bool {
+        self.stubs.contains(symbol) && program.is_trap(address)
+    }
+
+    /// The atoms that have the name, and whether it is one of a single module.
+    fn atoms(&self, name: &str) -> (Vec<usize>, WantedFunction, bool) {
+        let has = |wanted: &WantedFunction, module: &str| -> Vec<usize> {
+            let is_of = |at: &usize| {
+                let module_of =
+                    self.model.atoms.get(*at).and_then(|a| self.model.modules.get(a.module as usize));
+                module.is_empty() || module_of.is_some_and(|m| is_module(m, module))
+            };
+            let named = self.symbols.iter().enumerate().filter(|(_, s)| s.iter().any(|s| wanted.is(s)));
+            named.map(|(at, _)| at).filter(is_of).collect()
+        };
+        let whole = WantedFunction::new(name);
+        let found = has(&whole, "");
+        if !found.is_empty() {
+            return (found, whole, false);
+        }
+        for (at, _) in name.match_indices(':') {
+            let (module, symbol) =
+                (name.get(..at).unwrap_or_default(), name.get(at + 1..).unwrap_or_default());
+            let wanted = WantedFunction::new(symbol);
+            let found =
+                if module.is_empty() || symbol.is_empty() { Vec::new() } else { has(&wanted, module) };
+            if !found.is_empty() {
+                return (found, wanted, true);
+            }
+        }
+        (found, whole, false)
+    }
+
+    fn finding(&self, name: &str) -> PresenceFinding {
+        let (atoms, wanted, of_module) = self.atoms(name);
+        let finding = |verdict, because: String, doubts, path| PresenceFinding {
+            name: name.to_owned(),
+            verdict,
+            because,
+            doubts,
+            path,
+        };
+        let mut doubts = self.doubts.clone();
+        let by_name = self.by_name(&wanted);
+        let (copies, removed_copies) = self.inlined(&wanted, &mut doubts);
+        let also = if copies.is_empty() { String::new() } else { format!("; inlined into {copies}") };
+        let model = self.model;
+        let atom = |at: usize| model.atoms.get(at);
+        let in_file = |at: &&usize| {
+            let stub = model.report.pruned && atom(**at).is_some_and(|a| a.state == AtomState::Stub);
+            self.present.get(**at) == Some(&true) && !stub
+        };
+        let kept: Vec<usize> = atoms.iter().filter(in_file).copied().collect();
+        let at = |list: &[usize]| some(list.iter().filter_map(|at| Some(place(model, atom(*at)?, None))));
+        let paths = kept
+            .iter()
+            .filter_map(|at| self.question.graph.shortest(ROOT, Model::node(*at as u32), |_, _, _| true));
+        if let Some(path) = paths.min_by_key(Vec::len) {
+            let shared = kept.iter().filter_map(|at| atom(*at)).map(|a| a.shares.len()).max().unwrap_or(0);
+            let whole = match shared {
+                0 => String::new(),
+                n => format!(", in a section that was left whole with {} symbols", count(n as u64)),
+            };
+            return finding(PresenceVerdict::Reachable, format!("{}{whole}{also}", at(&kept)), doubts, path);
+        }
+        if !kept.is_empty() {
+            let why = match model.report.pruned {
+                true => "no path to it is known".to_owned(),
+                false => format!("nothing refers to it; {}", model.report.not_pruned()),
+            };
+            return finding(
+                PresenceVerdict::Present,
+                format!("{}: {why}{also}", at(&kept)),
+                doubts,
+                Vec::new(),
+            );
+        }
+        let used = self.imports.iter().zip(model.used_imports()).filter(|(forms, _)| wanted.is(forms));
+        let used: Vec<_> =
+            used.map(|(_, used)| used).filter(|used| used.0.definer != Definer::Nobody).collect();
+        if let Some((import, edges)) = used.first() {
+            let users = edges.iter().filter_map(|e| Some(symbol(model, atom(e.from as usize)?)));
+            let by = format!("{} defines it; used by {}{also}", import.definer.name(), some(users));
+            return finding(PresenceVerdict::Imported, by, doubts, Vec::new());
+        }
+        if let Some(found) = by_name {
+            if !of_module {
+                return finding(PresenceVerdict::Present, format!("{found}{also}"), doubts, Vec::new());
+            }
+            doubts.push(format!("{found}, perhaps of another module"));
+        }
+        if !copies.is_empty() {
+            return finding(PresenceVerdict::Inlined, format!("into {copies}"), doubts, Vec::new());
+        }
+        if !model.report.analysed || model.report.linked.as_deref() != Some("succeeded") {
+            let because = format!("the link was not analysed; {}", model.report.not_pruned());
+            return finding(PresenceVerdict::Unknown, because, doubts, Vec::new());
+        }
+        self.undescribed(&atoms, &mut doubts);
+        if atoms.is_empty() && removed_copies {
+            let because = "it was inlined into code that was removed, and nowhere else".to_owned();
+            return finding(PresenceVerdict::Removed, because, doubts, Vec::new());
+        }
+        if atoms.is_empty() {
+            let libraries = self.program.map(|p| p.libraries.join(", ")).unwrap_or_default();
+            if !self.file_alone && !libraries.is_empty() {
+                doubts.push(format!(
+                    "{libraries} may contain it, which the program loads (--scope=file leaves shared libraries aside)"
+                ));
+            }
+            let message = find(model, name).err().map(|e| e.message).unwrap_or_default();
+            return finding(PresenceVerdict::Absent, message, doubts, Vec::new());
+        }
+        let data = atoms.iter().filter_map(|at| atom(*at)).any(|a| a.kind != "code");
+        doubts.extend(data.then(|| "it is data, of which copies are not known".to_owned()));
+        let stub = atoms.iter().filter_map(|at| atom(*at)).any(|a| a.state == AtomState::Stub);
+        let trap = if stub { "; a trap stands in its place" } else { "" };
+        finding(PresenceVerdict::Removed, format!("{}{trap}", at(&atoms)), doubts, Vec::new())
+    }
+
+    /// A symbol or a debugging entry of the file that has the name of the function.
+    fn by_name(&self, wanted: &WantedFunction) -> Option<String> {
+        let program = self.program?;
+        let symbols = program.symbols.iter().zip(&self.in_file).filter(|(_, forms)| wanted.is(forms));
+        let symbol = symbols.map(|s| s.0).find(|s| !self.is_stub(program, &s.name, s.address));
+        if let Some(CodeSymbol { name, address, .. }) = symbol {
+            return Some(format!("the symbol {name} is at {address:#x} of the file"));
+        }
+        let entries = program.debug.functions.iter().filter(|(name, _)| wanted.is_entry(name));
+        let is_trap = |address: u64| !self.stubs.is_empty() && program.is_trap(address);
+        let entry = entries.filter(|(_, address)| !is_trap(*address)).next();
+        entry.map(|(name, address)| {
+            format!("debug information has {} at {address:#x} of the file", name.shown())
+        })
+    }
+
+    /// The functions of the file into which it was inlined, empty if none is known, and whether removed code has a copy.
+    fn inlined(&self, wanted: &WantedFunction, doubts: &mut Vec<String>) -> (String, bool) {
+        let Some(program) = self.program else { return (String::new(), false) };
+        let copies = program.debug.inlined.iter().filter(|copy| wanted.is_entry(&copy.function));
+        let mut into: BTreeSet<&DebugName> = BTreeSet::new();
+        let mut removed = false;
+        for copy in copies {
+            into.extend(&copy.into);
+            removed |= copy.removed;
+        }
+        // Of code that was folded, debug information describes one origin.
+        if removed && self.model.report.linker.icf != "none" {
+            doubts.push(
+                "it is inlined into code that was removed or folded into the same code (--icf)".to_owned(),
+            );
+        }
+        (some(into.iter().map(|name| name.shown())), removed)
+    }
+
+    /// Add a doubt if some code has no debug information, so that it may hold inlined copies of these atoms.
+    fn undescribed(&self, atoms: &[usize], doubts: &mut Vec<String>) {
+        let Some(program) = self.program else { return };
+        let modules = |at: &usize| self.model.modules.get(self.model.atoms.get(*at)?.module as usize);
+        // Start files are no part of a program's sources, unless the question is about them.
+        let is_of_runtime = atoms.iter().filter_map(modules).any(|m| m.is_runtime());
+        let is_known = |symbol: &CodeSymbol| {
+            self.is_stub(program, &symbol.name, symbol.address)
+                || !is_of_runtime && self.runtime.contains(&*symbol.name)
+        };
+        let code = program.undescribed(&is_known);
+        let bytes: u64 = code.iter().map(|c| c.bytes).sum();
+        let names = |code: &[UndescribedCode]| some(code.iter().map(|c| c.name.clone()));
+        if program.debug.described.is_empty() {
+            doubts.push(
+                "inlined copies can't be ruled out: the file has no debug information of its code".to_owned(),
+            );
+        } else if !code.is_empty() {
+            doubts.push(format!(
+                "inlined copies can't be ruled out: {} bytes of code have no debug information that lists them: {}",
+                count(bytes),
+                names(&code)
+            ));
+        }
+    }
+
+    /// The statement that the findings allow.
+    fn statement(&self, findings: &[PresenceFinding]) -> VexStatement {
+        let proved = findings.iter().all(PresenceFinding::is_proved);
+        let sentences: Vec<String> = findings.iter().map(PresenceFinding::sentence).collect();
+        let mut text = sentences.join(" ");
+        if proved {
+            let hash = self.model.file_hash.as_deref().unwrap_or_default();
+            text += &format!(
+                " No symbol, function or inlined copy of this name is in the file {} (blake3 {hash}), whose code is described by debug \
+                 information except for start files of the compiler.",
+                self.model.report.output
+            );
+            let libraries = self.program.map(|p| p.libraries.join(", ")).unwrap_or_default();
+            if !libraries.is_empty() {
+                text += &format!(
+                    " The shared libraries that it loads are not part of this statement: {libraries}."
+                );
+            }
+        }
+        VexStatement { not_present: proved, text }
+    }
+}
+
+/// The first three of some names.
+fn some(names: impl Iterator<Item = String>) -> String {
+    const MOST: usize = 3;
+    let names: Vec<String> = names.collect();
+    let more = names.len().saturating_sub(MOST);
+    let named = names.into_iter().take(MOST).collect::<Vec<_>>().join(", ");
+    if more == 0 { named } else { format!("{named} and {} more", count(more as u64)) }
+}
