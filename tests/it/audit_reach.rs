@@ -183,6 +183,23 @@ fn the_file_has_to_be_that_of_the_report() {
 }
 
 #[test]
+fn members_that_were_not_loaded_are_named() {
+    let mut session = Session::new("reach/members");
+    compiled(&mut session, "gcc", ["-g", "-g"]);
+    let dir = session.dir().to_owned();
+    session.write("more.c", "int spare(int a) { return a + 2; }\n");
+    session.must(&Job::new(&dir, "gcc").words("-g -O2 -c more.c"));
+    session.must(&Job::new(&dir, "ar").words("rcs libx.a reach.o more.o"));
+    let job = Job::new(&dir, tools::lto_prune()).words("reach_main.o libx.a -o out --prune-report=out.json");
+    session.must(&job.env("CC", "gcc").env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    let outcome = reach(&mut session, "spare lost out.json");
+    session.check_eq(&outcome.status, &0, &outcome.stdout);
+    let expected = "absent   yes     libx.a(more.o) defines it and was not loaded";
+    session.check(outcome.stdout.contains(expected), &outcome.stdout);
+    session.check(outcome.stdout.contains("removed  yes     libx.a(reach.o):(.text+0x"), &outcome.stdout);
+}
+
+#[test]
 fn a_function_of_which_a_trap_is_left_is_removed() {
     let mut session = Session::new("reach/stub");
     let dir = session.dir().to_owned();

@@ -3,12 +3,14 @@
 //! The report says which atoms the link removed, and the linked file whether a copy of their code is anywhere else: see
 //! [`evidence`](crate::audit::evidence). A proof rests on these two alone, and not on the value-flow analysis.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::args::Environment;
 use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::attribute::{place, symbol};
 use crate::audit::commands::why::QueryGraph;
+use crate::audit::evidence::archives::{self, ArchiveFunction};
 use crate::audit::evidence::names::{DebugName, SymbolForms, WantedFunction};
 use crate::audit::evidence::{CodeSymbol, LinkedProgram, UndescribedCode};
 use crate::audit::find::{find, is_module};
@@ -160,6 +162,8 @@ struct AuditedLink<'m, 'a> {
     /// The names of the symbols of code in the file, and of the imports.
     in_file: Vec<SymbolForms<'m>>,
     imports: Vec<SymbolForms<'m>>,
+    /// The functions of the archives that the link loaded members of.
+    in_archives: OnceCell<Vec<ArchiveFunction>>,
     /// The names of the functions of start files and of the compiler's helpers.
     runtime: BTreeSet<&'m str>,
     /// The names of functions whose bodies were replaced by traps.
@@ -187,6 +191,7 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
             in_file: program
                 .map(|p| p.symbols.iter().map(|s| SymbolForms::new(&s.name)).collect())
                 .unwrap_or_default(),
+            in_archives: OnceCell::new(),
             imports: model.imports.iter().map(|i| SymbolForms::new(&i.symbol)).collect(),
             runtime: names(&|a| of_runtime(&a.module)),
             stubs: names(&|a| model.report.pruned && a.state == AtomState::Stub),
@@ -198,7 +203,9 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
             matches!(&*a.section, ".init" | ".fini") && a.state == AtomState::Kept && !of_runtime(&a.module)
         };
         let other = model.atoms.iter().find(in_runtime_section);
-        link.doubts.extend(other.map(|a| format!("{} has no names", place(model, a, None))));
+        link.doubts.extend(
+            other.map(|a| format!("{} is code that debug information leaves out", place(model, a, None))),
+        );
         match program {
             Ok(program) => link.doubts.extend(program.debug.unreadable.clone()),
             Err(why) => link.doubts.push(format!("inlined copies are not known: {why}")),
@@ -310,6 +317,10 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
             let because = "it was inlined into code that was removed, and nowhere else".to_owned();
             return finding(PresenceVerdict::Removed, because, doubts, Vec::new());
         }
+        if let Some(member) = self.not_loaded(&wanted).filter(|_| atoms.is_empty()) {
+            let because = format!("{member} defines it and was not loaded");
+            return finding(PresenceVerdict::Absent, because, doubts, Vec::new());
+        }
         if atoms.is_empty() {
             let libraries = self.program.map(|p| p.libraries.join(", ")).unwrap_or_default();
             if !self.file_alone && !libraries.is_empty() {
@@ -325,6 +336,17 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
         let stub = atoms.iter().filter_map(|at| atom(*at)).any(|a| a.state == AtomState::Stub);
         let trap = if stub { "; a trap stands in its place" } else { "" };
         finding(PresenceVerdict::Removed, format!("{}{trap}", at(&atoms)), doubts, Vec::new())
+    }
+
+    /// A member of an archive of the link that defines the function, if no module does.
+    fn not_loaded(&self, wanted: &WantedFunction) -> Option<&str> {
+        let functions = self.in_archives.get_or_init(|| {
+            let archives: BTreeSet<&str> =
+                self.model.modules.iter().filter_map(|m| m.archive.as_deref()).collect();
+            archives::functions(&archives.into_iter().collect::<Vec<_>>())
+        });
+        let found = functions.iter().find(|f| wanted.is(&SymbolForms::new(&f.name)));
+        found.map(|f| f.member.as_str())
     }
 
     /// A symbol or a debugging entry of the file that has the name of the function.

@@ -3,6 +3,7 @@
 //! A report says what a link removed; only the file shows that no copy of it was inlined elsewhere. All code has to be accounted for:
 //! described by debug information, a function of a start file, made by the linker, or padding.
 
+pub(crate) mod archives;
 pub(crate) mod debug;
 pub(crate) mod names;
 
