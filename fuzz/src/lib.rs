@@ -148,6 +148,7 @@ fn read_report(bytes: &[u8]) {
         ("duplicates", &[]),
         ("limits", &[]),
         ("imports", &[]),
+        ("graph", &["--format=folded"]),
         ("html", &["-o", page.to_str().unwrap_or_default()]),
     ] {
         let words = std::iter::once(command).chain(more.iter().copied()).map(OsString::from);

@@ -28,6 +28,7 @@ pub(crate) enum Command {
     Duplicates,
     Limits,
     Calls,
+    Graph,
     Imports,
     Diff,
     Budget,
@@ -35,7 +36,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    pub(crate) const ALL: [(&'static str, Command); 13] = [
+    pub(crate) const ALL: [(&'static str, Command); 14] = [
         ("top", Command::Top),
         ("dominators", Command::Dominators),
         ("why", Command::Why),
@@ -45,6 +46,7 @@ impl Command {
         ("duplicates", Command::Duplicates),
         ("limits", Command::Limits),
         ("calls", Command::Calls),
+        ("graph", Command::Graph),
         ("imports", Command::Imports),
         ("diff", Command::Diff),
         ("budget", Command::Budget),
@@ -80,6 +82,8 @@ impl Command {
             Command::Reach => {
                 &[("openvex", DocumentFormat::OpenVex), ("cyclonedx", DocumentFormat::CycloneDx)]
             }
+            Command::Graph => &[("dot", DocumentFormat::Dot), ("folded", DocumentFormat::Folded)],
+            Command::Budget => &[("sarif", DocumentFormat::Sarif)],
             _ => &[],
         };
         formats.extend(documents.iter().map(|d| (d.0, Format::Document(d.1))));
@@ -107,6 +111,7 @@ impl Command {
             }
             "keep" => self == Command::Why,
             "old" | "output" => self == Command::Html,
+            "ratchet" => self == Command::Budget,
             "from" | "scope" | "vulnerability" | "product" | "author" | "timestamp" => self == Command::Reach,
             "bss" => matches!(self, Command::Top | Command::Diff),
             "json" | "csv" | "format" | "number" => self != Command::Html,
@@ -155,6 +160,8 @@ pub(crate) struct Request {
     pub(crate) old: Option<OsString>,
     pub(crate) output: Option<OsString>,
     pub(crate) reach: ReachOptions,
+    /// Whether limits are lowered to the present sizes.
+    pub(crate) ratchet: bool,
 }
 
 /// The most lines of a table; `None` if all are asked for.
@@ -209,6 +216,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
         old: None,
         output: None,
         reach: ReachOptions::default(),
+        ratchet: false,
     };
     // Any number of names may stand before --.
     let end = rest.iter().position(|w| w == "--").filter(|_| command == Command::Reach);
@@ -282,6 +290,7 @@ fn option(request: &mut Request, name: &str, parser: &mut lexopt::Parser) -> Res
         "json" => request.format = Format::Json,
         "csv" => request.format = Format::Csv,
         "bss" => request.bss = true,
+        "ratchet" => request.ratchet = true,
         "format" => {
             let (value, formats) = (value()?, request.command.formats());
             let Some(format) = formats.iter().find(|f| f.0 == value) else {

@@ -14,6 +14,7 @@ pub(super) fn text(command: Option<Command>) -> &'static str {
         Some(Command::Duplicates) => DUPLICATES,
         Some(Command::Limits) => LIMITS,
         Some(Command::Calls) => CALLS,
+        Some(Command::Graph) => GRAPH,
         Some(Command::Imports) => IMPORTS,
         Some(Command::Diff) => DIFF,
         Some(Command::Budget) => BUDGET,
@@ -39,6 +40,7 @@ Commands:
   duplicates         the same code or data in several places
   limits             what was kept because it was not understood, and what to do about it
   calls              what indirect calls may call, or what stops following them, and what they keep
+  graph              the call graph of what is kept: Graphviz, JSON, CSV, folded stacks
   imports            what is used and defined elsewhere, by library
   diff OLD NEW       what a change cost; the differences add up exactly
   budget FILE        limits of size, for CI: status 1 where one is broken
@@ -210,6 +212,26 @@ Examples:
   lto-prune audit calls -n 0 --prune-gate=0 main.o util.o
 ";
 
+const GRAPH: &str = "\
+lto-prune audit graph: the call graph of the functions that the program keeps
+
+Usage: lto-prune audit graph [options] REPORT.json | LINK LINE
+
+  --format=table|text|json|csv|markdown|dot|folded
+                     dot is for Graphviz; folded has a shortest chain to each function, with its bytes
+  -n N               rows of a table (default: 20; 0: all)
+  --json, --csv      edges with nodes, or edges alone
+
+Kinds of edges: call; part (of one function); address (the code has the address, and may call it too); resolved (an
+indirect call whose callees are known by value flow); unresolved (an indirect call that leads to [any function whose
+address is taken]), and address-taken (from there to each of these). Indirect calls are known with
+--prune-level=pointers.
+
+Examples:
+  lto-prune audit graph --format=dot main.json | dot -Tsvg > main.svg
+  lto-prune audit graph --format=csv -- --prune-level=pointers main.o
+";
+
 const IMPORTS: &str = "\
 lto-prune audit imports: what the program uses and others define, by library
 
@@ -250,9 +272,11 @@ lto-prune audit budget: limits of size, for CI
 
 Usage: lto-prune audit budget [options] FILE.toml REPORT.json | LINK LINE
 
-  --json, --csv, --format=table|json|csv|markdown
+  --ratchet          lower each limit in FILE.toml that is above the present size to that size; raise none
+  --format=table|text|json|csv|markdown|sarif
+  --json, --csv
 
-The exit status is 1 where a limit is broken. The file:
+The exit status is 1 where a limit is broken, and 2 for a mistake in the words or the file. The file:
 
   total = \"3 MiB\"              # the linked file; a number is of bytes; k, M, KiB, MiB are understood
   bss = 65536                  # zero-initialised memory

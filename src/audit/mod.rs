@@ -18,6 +18,7 @@ mod matching;
 mod model;
 mod placed;
 mod read;
+mod sarif;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -82,6 +83,7 @@ fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
         Command::Duplicates => Ok(commands::duplicates::answer(&model, request)),
         Command::Limits => Ok(commands::limits::answer(&model)),
         Command::Calls => Ok(commands::calls::answer(&model, request)),
+        Command::Graph => Ok(commands::graph::answer(&model, request)),
         Command::Imports => Ok(commands::imports::answer(&model, request)),
         Command::Diff => {
             let old_text = read_text(Path::new(&*name(0)))?;
@@ -92,7 +94,12 @@ fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
             let path = name(0);
             let text = std::fs::read_to_string(&*path);
             let text = text.map_err(|e| Error::io(Stage::Arguments, &*path, "read the budget", e))?;
-            commands::budget::answer(&model, &path, &text)
+            let (answer, lowered) = commands::budget::answer(&model, &path, &text, request.ratchet)?;
+            if let Some(text) = lowered {
+                let written = std::fs::write(&*path, text);
+                written.map_err(|e| Error::io(Stage::Report, &*path, "write the budget", e))?;
+            }
+            Ok(answer)
         }
         Command::Html => Err(Error::new(Stage::Arguments, "a page is no table")),
     }

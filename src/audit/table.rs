@@ -167,6 +167,9 @@ pub(crate) enum Format {
 pub(crate) enum DocumentFormat {
     OpenVex,
     CycloneDx,
+    Dot,
+    Folded,
+    Sarif,
 }
 
 #[derive(Debug, Clone, Copy, Default)]

@@ -103,7 +103,10 @@ fn ask_all(text: &str) -> Result<usize> {
         Ok(commands::calls::answer(&model, &of("calls"))),
         commands::diff::answer(&good, &model, &some),
         commands::diff::answer(&model, &good, &all),
-        commands::budget::answer(&model, "b.toml", budget),
+        commands::budget::answer(&model, "b.toml", budget, true).map(|answer| answer.0),
+        Ok(commands::graph::answer(&model, &of("graph -n 1"))),
+        Ok(commands::graph::answer(&model, &of("graph --format=dot"))),
+        Ok(commands::graph::answer(&model, &of("graph --format=folded"))),
         commands::reach::answer(&model, Err(&"no file".to_owned()), &names, &of("reach f"), &env),
         commands::reach::answer(&model, Err(&"no file".to_owned()), &names, &of(&vex), &env),
     ];
@@ -122,7 +125,7 @@ fn ask_all(text: &str) -> Result<usize> {
 
 #[test]
 fn a_report_that_is_whole_is_answered() {
-    assert_eq!(ask_all(&report().to_string()).unwrap(), 22 * 4 + 3);
+    assert_eq!(ask_all(&report().to_string()).unwrap(), 25 * 4 + 3);
 }
 
 /// Every value in it, depth first: how many there are, or `change` of number `at`.

@@ -66,7 +66,7 @@ pub(crate) fn document(
                 "statements": [claim],
             })
         }
-        DocumentFormat::CycloneDx => {
+        _ => {
             let mut analysis = json!({ "state": "in_triage", "detail": statement.text });
             if statement.not_present {
                 analysis = json!({

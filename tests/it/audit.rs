@@ -381,6 +381,39 @@ fn budgets_break() {
     let outcome = audit(&mut session, "budget --format=markdown bad.toml main.json");
     session.check_eq(&outcome.status, &1, &outcome.stdout);
     session.check(outcome.stdout.contains("|---|--:|--:|--:|---|---|\n| OVER | "), &outcome.stdout);
+    let outcome = audit(&mut session, "budget --format=sarif bad.toml main.json");
+    let sarif: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    session.check_eq(&(outcome.status, results.len()), &(1, 2), &outcome.stdout);
+    let section = results.iter().find(|r| r["partialFingerprints"]["limit/v1"] == "section .text");
+    let region = &section.unwrap()["locations"][0]["physicalLocation"];
+    session.check_eq(&region["region"]["startLine"], &Value::from(3), "the line of .text");
+    session.check_eq(&region["artifactLocation"]["uri"], &Value::from("bad.toml"), "the file");
+
+    // Limits are lowered, not raised, and the rest of the file stays as it is.
+    let budget = |total: &str, text: &str, leaf: &str| {
+        format!(
+            "# sizes\n[symbol]\nleaf = {leaf} # small\n\"no_such\" = 7\n\n[section]\n  \".text\"   = {text}\n\n[module]\n\
+             \"main.o\" = \"1 MiB\"\n# the end\n[category]\n'other*' = 1_000_000\n{total}"
+        )
+    };
+    session.write("ratchet.toml", budget("", "1", "1000000"));
+    let outcome = audit(&mut session, "budget --ratchet ratchet.toml main.json");
+    session.check_eq(&outcome.status, &1, &outcome.stdout);
+    let text = std::fs::read_to_string(session.path("ratchet.toml")).unwrap();
+    let sizes = sizes(&mut session, "main.d/main.o");
+    let number = |key: &str| text.split(key).nth(1).unwrap().split('\n').next().unwrap().trim().to_owned();
+    session.check_eq(&number("leaf ="), &format!("{} # small", sizes["leaf"]), &text);
+    session.check_eq(&number("\".text\"   ="), &"1".to_owned(), "a broken limit is not raised");
+    session.check_eq(&number("\"no_such\" ="), &"7".to_owned(), "nor one of nothing changed");
+    session.check(!text.contains("MiB") && text.contains("# the end\n[category]\n'other*' = "), &text);
+    session.check(
+        outcome.stdout.contains("ratchet.toml: symbol leaf is lowered from 1,000,000 to "),
+        &outcome.stdout,
+    );
+    audit(&mut session, "budget --ratchet ratchet.toml main.json");
+    let again = std::fs::read_to_string(session.path("ratchet.toml")).unwrap();
+    session.check_eq(&again, &text, "a second time changes nothing");
     session.write("typo.toml", "totl = 1\n");
     let outcome = audit(&mut session, "budget typo.toml main.json");
     session
@@ -474,6 +507,7 @@ fn bad_reports_are_named() {
         "duplicates",
         "limits",
         "calls",
+        "graph",
         "imports",
         "diff",
         "budget",

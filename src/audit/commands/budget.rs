@@ -2,13 +2,17 @@
 //!
 //! A name of a section, module, archive, symbol, namespace or category may be a pattern; all that match count together. A limit of
 //! what isn't there is broken, as a limit that isn't checked is none; one of 0 holds, which says that it may not be there. For the same
-//! reason a file with a key that means nothing is an error.
+//! reason a file with a key that means nothing is an error. `--ratchet` lowers limits to the present sizes, and raises none.
 
-use toml::{Table as Toml, Value};
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table as Toml, Value};
 
 use crate::audit::attribute::{AttributedSize, GroupBy, Item, ItemNames, items, sums};
 use crate::audit::find::{find, is_called, is_module};
 use crate::audit::model::{AuditedModule, Model};
+use crate::audit::sarif::{self, SarifResult};
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::glob::Glob;
@@ -29,8 +33,27 @@ enum BudgetScope {
     Named(&'static str, GroupBy, String),
 }
 
+impl BudgetScope {
+    /// The table and the name of the limit in the file.
+    fn key(&self) -> (&'static str, &str) {
+        match self {
+            BudgetScope::Total => ("total", ""),
+            BudgetScope::Bss => ("bss", ""),
+            BudgetScope::Named(key, _, name) => (key, name),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct BudgetLimit {
+    scope: BudgetScope,
+    most: u64,
+    /// The place of its value in the file, in bytes.
+    span: Range<usize>,
+}
+
 /// The limits, in the order of the tables above and of their names.
-fn limits(path: &str, text: &str) -> Result<Vec<(BudgetScope, u64)>> {
+fn limits(path: &str, text: &str) -> Result<Vec<BudgetLimit>> {
     let error = |message: String| Error::new(Stage::Arguments, message).in_file(path);
     let file: Toml = toml::from_str(text).map_err(|e| error(format!("is no budget: {e}")))?;
     let mut found = Vec::new();
@@ -63,7 +86,35 @@ fn limits(path: &str, text: &str) -> Result<Vec<(BudgetScope, u64)>> {
     if found.is_empty() {
         return Err(error("has no limit".to_owned()));
     }
-    Ok(found)
+    let places = DeTable::parse(text).map_err(|e| error(format!("is no budget: {e}")))?;
+    let limit = |(scope, most): (BudgetScope, u64)| {
+        let span = span(places.get_ref(), &scope)?;
+        Some(BudgetLimit { scope, most, span })
+    };
+    Ok(found.into_iter().filter_map(limit).collect())
+}
+
+/// The place of the value of a limit in the file.
+fn span(file: &DeTable<'_>, scope: &BudgetScope) -> Option<Range<usize>> {
+    fn value<'t, 'i>(table: &'t DeTable<'i>, key: &str) -> Option<&'t Spanned<DeValue<'i>>> {
+        table.iter().find(|(name, _)| **name.get_ref() == *key).map(|entry| entry.1)
+    }
+    let found = match (scope.key(), scope) {
+        ((key, name), BudgetScope::Named(..)) => match value(file, key)?.get_ref() {
+            DeValue::Table(names) => value(names, name)?,
+            _ => return None,
+        },
+        ((key, _), _) => value(file, key)?,
+    };
+    Some(found.span())
+}
+
+/// A size in the form of the number that it replaces: its digits are in groups unless that one's are not.
+fn written(size: u64, before: &str) -> String {
+    match before.bytes().all(|b| b.is_ascii_digit()) {
+        true => size.to_string(),
+        false => count(size).replace(',', "_"),
+    }
 }
 
 fn unknown(key: &str) -> String {
@@ -108,17 +159,25 @@ fn bytes(value: &Value) -> Result<u64, String> {
     if (0.0..9e18).contains(&all) { Ok(all as u64) } else { Err(wrong()) }
 }
 
-/// The answer.
+/// The answer, and with `ratchet` the text of the file with limits that are as low as the sizes, if any is lowered.
 ///
 /// # Errors
 /// The file is no budget, or the report says nothing of the linked file.
-pub(crate) fn answer(model: &Model<'_>, path: &str, text: &str) -> Result<Answer> {
+pub(crate) fn answer(
+    model: &Model<'_>,
+    path: &str,
+    text: &str,
+    ratchet: bool,
+) -> Result<(Answer, Option<String>)> {
     let limits = limits(path, text)?;
     let all = items(model, false)?;
     let zero: u64 = model.parts.iter().filter(|p| p.category == "bss").map(|p| p.size).sum();
     let mut table = Table::new("budget", "", &["status", "size", "limit", "left", "of", "name"]);
-    let (mut broken, mut nothing) = (0, false);
-    for (of, most) in limits {
+    let mut nothing = false;
+    let mut broken: Vec<SarifResult> = Vec::new();
+    let mut lowered: Vec<(Range<usize>, String)> = Vec::new();
+    let mut notes: Vec<String> = Vec::new();
+    for BudgetLimit { scope: of, most, span } in limits {
         let mut is_there = true;
         let (size, kind, name) = match &of {
             BudgetScope::Total => (model.file_size.unwrap_or(0) as i64, "total", ""),
@@ -135,8 +194,32 @@ pub(crate) fn answer(model: &Model<'_>, path: &str, text: &str) -> Result<Answer
             true => "OVER",
             false => "NOTHING",
         };
-        broken += u64::from(status != "ok");
+        let limit = if name.is_empty() { kind.to_owned() } else { format!("{kind} {name}") };
         nothing |= status == "NOTHING";
+        if status != "ok" {
+            let (rule, message) = match is_there {
+                true => {
+                    let (over, most) = (count(left.unsigned_abs()), count(most));
+                    (
+                        sarif::OVER,
+                        format!(
+                            "{limit} is {} bytes, {over} over the limit of {most}",
+                            count(size.unsigned_abs())
+                        ),
+                    )
+                }
+                false => (sarif::UNMATCHED, format!("{limit}: the link has nothing of the name")),
+            };
+            let line = text.get(..span.start).unwrap_or_default().matches('\n').count() + 1;
+            broken.push(SarifResult { rule, limit, message, line });
+        } else if let Ok(size) = u64::try_from(size)
+            && ratchet
+            && size < most
+        {
+            let number = written(size, text.get(span.clone()).unwrap_or_default());
+            notes.push(format!("{path}: {limit} is lowered from {} to {}", count(most), count(size)));
+            lowered.push((span, number));
+        }
         table.row(vec![
             Cell::text(status),
             u64::try_from(size).map_or(Cell::Delta(size), Cell::Number),
@@ -146,22 +229,30 @@ pub(crate) fn answer(model: &Model<'_>, path: &str, text: &str) -> Result<Answer
             Cell::text(name),
         ]);
     }
-    let verdict = match broken {
+    let verdict = match broken.len() {
         0 => "within the budget".to_owned(),
         1 => "1 limit is broken".to_owned(),
-        n => format!("{} limits are broken", count(n)),
+        n => format!("{} limits are broken", count(n as u64)),
     };
-    let not_pruned = (broken > 0 && !model.report.pruned)
+    let not_pruned = (!broken.is_empty() && !model.report.pruned)
         .then(|| format!("{}: {}", model.report.output, model.report.not_pruned()));
     let advice = "NOTHING: the link has nothing of the name. A limit of 0 is for what must not be there.";
-    Ok(Answer {
-        notes: nothing.then(|| advice.to_owned()).into_iter().chain(not_pruned).collect(),
+    notes.extend(nothing.then(|| advice.to_owned()).into_iter().chain(not_pruned));
+    let answer = Answer {
+        notes,
         lines: vec![format!("{}: {verdict}", model.report.output)],
-        facts: vec![("output", model.report.output.as_ref().into()), ("broken", broken.into())],
+        facts: vec![("output", model.report.output.as_ref().into()), ("broken", broken.len().into())],
         tables: vec![table],
-        failed: broken > 0,
-        document: String::new(),
-    })
+        failed: !broken.is_empty(),
+        document: sarif::document(path, &broken),
+    };
+    // From the end on, so that the places before stay where they are.
+    lowered.sort_by_key(|l| std::cmp::Reverse(l.0.start));
+    let mut lower = text.to_owned();
+    for (span, number) in lowered.iter().filter(|(span, _)| text.get(span.clone()).is_some()) {
+        lower.replace_range(span.clone(), number);
+    }
+    Ok((answer, (lower != text).then_some(lower)))
 }
 
 /// What a pattern may say of a module: any end of its path, with its archive and without.
@@ -258,9 +349,20 @@ mod tests {
     }
 
     #[test]
+    fn numbers_keep_their_form() {
+        assert_eq!(written(893_856, "900000"), "893856");
+        assert_eq!(written(893_856, "900_000"), "893_856");
+        assert_eq!(written(893_856, "\"900 KiB\""), "893_856");
+    }
+
+    #[test]
     fn files() {
-        let found =
-            limits("b", "bss = 1\ntotal = \"1 k\"\n[symbol]\nx = 2\n[section]\n\".text\" = 3\n").unwrap();
+        let found: Vec<(BudgetScope, u64)> =
+            limits("b", "bss = 1\ntotal = \"1 k\"\n[symbol]\nx = 2\n[section]\n\".text\" = 3\n")
+                .unwrap()
+                .into_iter()
+                .map(|limit| (limit.scope, limit.most))
+                .collect();
         let named = |key, by, name: &str| BudgetScope::Named(key, by, name.to_owned());
         let expected = [
             (BudgetScope::Total, 1000),

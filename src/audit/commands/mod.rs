@@ -6,6 +6,7 @@ pub(super) mod diff;
 pub(super) mod dominators;
 pub(super) mod duplicates;
 pub(super) mod garbage;
+pub(super) mod graph;
 pub(super) mod imports;
 pub(super) mod limits;
 pub(super) mod reach;

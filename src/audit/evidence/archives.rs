@@ -5,15 +5,15 @@
 use object::read::archive::ArchiveFile;
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 
-/// A function that a member of an archive defines.
+/// A function that some member of an archive defines.
 #[derive(Debug)]
 pub(crate) struct ArchiveFunction {
     pub(crate) name: String,
-    /// The member, as `archive(member)`.
+    /// The member of the archive, as `archive(member)`.
     pub(crate) member: String,
 }
 
-/// The functions of all members that can be read, by archive and member. An archive that can't be read has none.
+/// The functions of all members that can be read, by archive and member. Unreadable archives are skipped.
 pub(crate) fn functions(archives: &[&str]) -> Vec<ArchiveFunction> {
     let mut found = Vec::new();
     for path in archives {

@@ -169,9 +169,10 @@ impl<'d> Walk<'d, '_> {
         let (mut found, mut any) = (Vec::new(), false);
         for range in self.ranges(unit, entry)? {
             any |= range.start < range.end;
-            let is_in = |code: &&Range<u64>| code.start < range.end && range.start < code.end;
-            if let Some(code) = self.code.iter().find(is_in) {
-                found.push(range.start.max(code.start)..range.end.min(code.end));
+            // The addresses of removed code begin at 0 or 1, however long it was.
+            let code = self.code.iter().find(|code| code.contains(&range.start));
+            if let Some(code) = code.filter(|_| range.start > 1 && range.start < range.end) {
+                found.push(range.start..range.end.min(code.end));
             }
         }
         Ok((found, any))

@@ -149,7 +149,7 @@ impl CodeSection {
 
 /// Tables of jumps to shared libraries, and the code that start files run before and after the program.
 fn is_linker_made(section: &str) -> bool {
-    section.starts_with(".plt") || section == ".iplt" || section == ".init" || section == ".fini"
+    [".plt", ".plt.got", ".plt.sec", ".plt.bnd", ".iplt", ".init", ".fini"].contains(&section)
 }
 
 /// The names in the `DT_NEEDED` entries of a file.

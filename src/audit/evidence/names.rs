@@ -70,6 +70,9 @@ pub(crate) struct WantedFunction {
 
 impl WantedFunction {
     pub(crate) fn new(text: &str) -> Self {
+        // Advisories write `f()`; a version says nothing of the code.
+        let text = text.strip_suffix("()").unwrap_or(text);
+        let text = text.split_once('@').map_or(text, |parts| parts.0);
         let last = last(&demangle(function_of(text)));
         WantedFunction {
             text: text.to_owned(),
@@ -90,7 +93,10 @@ impl WantedFunction {
     pub(crate) fn is_entry(&self, entry: &DebugName) -> bool {
         match (&entry.linkage, &entry.name) {
             (Some(linkage), _) => self.is(&SymbolForms::new(linkage)),
-            (None, Some(name)) => name == &self.text || self.last.matches(last(name).as_bytes()),
+            (None, Some(name)) => {
+                let is = |name: &str| self.pattern.matches(name.as_bytes());
+                is(name) || self.last.matches(last(name).as_bytes())
+            }
             (None, None) => true,
         }
     }
@@ -115,6 +121,9 @@ mod tests {
             ("f", "f.constprop.0.isra.1", true),
             ("f", "f.cold", true),
             ("f", "f@@V1", true),
+            ("f()", "f.cold", true),
+            ("f@V1", "f@@V2", true),
+            ("ns::f()", "_ZN2ns1fEi", true),
             ("f", "f2", false),
             ("f", "g.f", false),
             ("f.part.0", "f.part.0", true),
@@ -137,6 +146,7 @@ mod tests {
         let entry = |name: &str| DebugName { linkage: None, name: Some(name.to_owned()) };
         let is = |wanted: &str, name: &str| WantedFunction::new(wanted).is_entry(&entry(name));
         assert!(is("f", "f") && is("ns::f(int)", "f") && is("ns::f<int>", "f<int>") && is("_ZN2ns1fEi", "f"));
+        assert!(is("main.*", "main.run") && is("f()", "f"));
         assert!(is("f*", "foo") && is("f.part.0", "f") && !is("f", "g") && !is("ns::f", "ns"));
         let linked = DebugName { linkage: Some("_ZN2ns1fEi".to_owned()), name: Some("f".to_owned()) };
         assert!(
