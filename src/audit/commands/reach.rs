@@ -68,6 +68,9 @@ impl PresenceFinding {
             (PresenceVerdict::Removed | PresenceVerdict::Absent, false) => {
                 format!("{} is {}, but that is not proved: {doubts}.", self.name, self.verdict.name())
             }
+            (PresenceVerdict::Removed, true) => {
+                format!("{} is removed by the link ({}).", self.name, self.because)
+            }
             _ => format!("{} is {}: {}.", self.name, self.verdict.name(), self.because),
         }
     }
@@ -357,9 +360,9 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
         if let Some(CodeSymbol { name, address, .. }) = symbol {
             return Some(format!("the symbol {name} is at {address:#x} of the file"));
         }
-        let entries = program.debug.functions.iter().filter(|(name, _)| wanted.is_entry(name));
+        let mut entries = program.debug.functions.iter().filter(|(name, _)| wanted.is_entry(name));
         let is_trap = |address: u64| !self.stubs.is_empty() && program.is_trap(address);
-        let entry = entries.filter(|(_, address)| !is_trap(*address)).next();
+        let entry = entries.find(|(_, address)| !is_trap(*address));
         entry.map(|(name, address)| {
             format!("debug information has {} at {address:#x} of the file", name.shown())
         })

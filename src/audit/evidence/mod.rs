@@ -94,10 +94,11 @@ impl LinkedProgram {
             let mut at = section.addresses.start;
             let end = section.addresses.end;
             let inside = |r: &&Range<u64>| r.end > section.addresses.start && r.start < end;
-            for described in self.debug.described.iter().filter(inside).cloned().chain([end..end]) {
+            for described in self.debug.described.iter().filter(inside) {
                 self.gap(section, at..described.start.max(at), is_known, &mut found);
                 at = at.max(described.end);
             }
+            self.gap(section, at.min(end)..end, is_known, &mut found);
         }
         found
     }
