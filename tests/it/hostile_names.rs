@@ -85,10 +85,20 @@ fn no_name_reaches_the_terminal() {
             "dominators",
             "why main",
             "paths main main",
+            "reach *",
+            "graph",
             "diff report.json",
         ] {
-            jobs.push(tool(&format!("audit {command} report.json --format={format}")));
+            let (name, words) = command.split_once(' ').unwrap_or((command, ""));
+            jobs.push(tool(&format!("audit {name} --format={format} {words} report.json")));
         }
+    }
+    jobs.push(tool("audit graph --format=dot report.json"));
+    jobs.push(tool("audit graph --format=folded report.json"));
+    for format in ["openvex", "cyclonedx"] {
+        jobs.push(tool(&format!(
+            "audit reach --format={format} --vulnerability=V --product=P * report.json"
+        )));
     }
     jobs.push(tool("audit html report.json"));
     jobs.push(tool("dump main.o"));
