@@ -69,7 +69,7 @@ pub(crate) fn count_unseen(summary: &mut ModuleSummary) {
     });
 }
 
-/// Note that live data has the address of such a function: whoever reads it may say where. `live` says of each atom whether it lives.
+/// Note that live data has the address of such a function, since a reader of it may call that with a place. `live` says of each atom whether it lives.
 /// The front ends find the same, but only once they have followed the functions of the module. True if there is such data.
 pub fn note_in_data(summary: &mut ModuleSummary, live: &[bool]) -> bool {
     let maps: Vec<bool> = summary.symbols.iter().map(|s| maps_memory(summary.name(s.name))).collect();
