@@ -4,10 +4,12 @@
 //! section table claim, in that order of precedence where claims overlap, and padding for what nobody claims. So the ranges
 //! add up to the length of the file whatever is in it. Left out: which input a byte of the output came from.
 
+use std::ops::Range;
+
 use object::LittleEndian;
 use object::elf;
 use object::elf::FileHeader64;
-use object::read::elf::{FileHeader, SectionHeader};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use serde::Serialize;
 
 use crate::hashing;
@@ -41,6 +43,11 @@ pub struct PartReport {
     pub size: u64,
     /// In the file. All of them add up to the length of the file.
     pub bytes: u64,
+    /// The program has it in memory: it lies in a loadable segment, or in an object in a section with `SHF_ALLOC`.
+    pub loaded: bool,
+    /// The number of the section, which readers of the same file need.
+    #[serde(skip)]
+    pub section: Option<u32>,
 }
 
 /// Categories, in the order in which they are shown.
@@ -72,9 +79,11 @@ pub(super) fn sections(data: &[u8]) -> Vec<Option<&[u8]>> {
 pub fn file(data: &[u8]) -> FileReport {
     let length = data.len() as u64;
     let mut claims: Vec<PartReport> = Vec::new();
+    let mut segments = None;
     if let Ok(header) = FileHeader64::<LittleEndian>::parse(data) {
         claims = of_sections(header, data);
         claims.extend(of_headers(header, data));
+        segments = (header.e_type(LE) != elf::ET_REL).then(|| loadable(header, data));
     }
     // Claims in order of precedence; a stable sort keeps it among those that begin at one place.
     claims.sort_by_key(|c| c.offset);
@@ -92,7 +101,55 @@ pub fn file(data: &[u8]) -> FileReport {
         parts.push(claim);
     }
     parts.extend(padding_of(end, length - end));
+    if let Some(segments) = segments {
+        parts = cut(parts, &segments);
+    }
     FileReport { size: length, blake3: hashing::hex(&hashing::hash(data)), parts }
+}
+
+/// The ranges of the file that loadable segments have, in ascending order and apart from each other.
+fn loadable(header: &FileHeader64<LittleEndian>, data: &[u8]) -> Vec<Range<u64>> {
+    let length = data.len() as u64;
+    let segments = header.program_headers(LE, data).unwrap_or_default();
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for segment in segments.iter().filter(|s| s.p_type(LE) == elf::PT_LOAD) {
+        let start = segment.p_offset(LE).min(length);
+        ranges.push(start..start.saturating_add(segment.p_filesz(LE)).min(length));
+    }
+    ranges.sort_by_key(|r| (r.start, r.end));
+    ranges.dedup_by(|next, last| {
+        let joins = next.start <= last.end;
+        if joins {
+            last.end = last.end.max(next.end);
+        }
+        joins
+    });
+    ranges
+}
+
+/// The parts, cut where a segment begins or ends inside of one, so that each is loaded as a whole or not at all.
+fn cut(parts: Vec<PartReport>, segments: &[Range<u64>]) -> Vec<PartReport> {
+    let mut pieces = Vec::with_capacity(parts.len() + segments.len());
+    let mut start = 0;
+    for mut part in parts {
+        let end = start + part.bytes;
+        while part.bytes > 0 {
+            let at = segments.partition_point(|s| s.end <= start);
+            let next = segments.get(at);
+            part.loaded = next.is_some_and(|s| s.start <= start);
+            let edge = next.map_or(end, |s| if part.loaded { s.end } else { s.start }).min(end);
+            if edge == end {
+                break;
+            }
+            let bytes = edge - start;
+            pieces.push(PartReport { bytes, ..part.clone() });
+            part.bytes -= bytes;
+            start = edge;
+        }
+        start = end;
+        pieces.push(part);
+    }
+    pieces
 }
 
 fn padding_of(offset: u64, bytes: u64) -> Option<PartReport> {
@@ -104,6 +161,8 @@ fn padding_of(offset: u64, bytes: u64) -> Option<PartReport> {
         offset,
         size: bytes,
         bytes,
+        loaded: false,
+        section: None,
     };
     (bytes > 0).then(padding)
 }
@@ -117,6 +176,8 @@ fn of_headers(header: &FileHeader64<LittleEndian>, data: &[u8]) -> Vec<PartRepor
         offset,
         size: count.saturating_mul(size.into()),
         bytes: count.saturating_mul(size.into()),
+        loaded: false,
+        section: None,
     };
     // The header can't say how many there are if they are very many.
     let sections = header.sections(LE, data).map_or(0, |s| s.len() as u64);
@@ -130,8 +191,8 @@ fn of_headers(header: &FileHeader64<LittleEndian>, data: &[u8]) -> Vec<PartRepor
 
 fn of_sections(header: &FileHeader64<LittleEndian>, data: &[u8]) -> Vec<PartReport> {
     let Ok(sections) = header.sections(LE, data) else { return Vec::new() };
-    let used = sections.iter().filter(|s| s.sh_type(LE) != elf::SHT_NULL);
-    let part = |s: &Section| {
+    let used = sections.iter().zip(0u32..).filter(|(s, _)| s.sh_type(LE) != elf::SHT_NULL);
+    let part = |(s, number): (&Section, u32)| {
         let name = sections.section_name(LE, s).unwrap_or(b"");
         PartReport {
             name: String::from_utf8_lossy(name).into_owned(),
@@ -141,6 +202,8 @@ fn of_sections(header: &FileHeader64<LittleEndian>, data: &[u8]) -> Vec<PartRepo
             offset: s.sh_offset(LE),
             size: s.sh_size(LE),
             bytes: if s.sh_type(LE) == elf::SHT_NOBITS { 0 } else { s.sh_size(LE) },
+            loaded: s.sh_flags(LE).0 & elf::SHF_ALLOC.0 != 0,
+            section: Some(number),
         }
     };
     used.map(part).collect()
