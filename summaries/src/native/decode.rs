@@ -7,6 +7,7 @@
 pub(crate) mod effects;
 pub(crate) mod exposure;
 mod kinds;
+pub(crate) mod references;
 
 use iced_x86::{
     Code, ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction as Decoded,
@@ -186,7 +187,7 @@ pub(crate) fn direct_access_size(bytes: &[u8]) -> Option<u64> {
 }
 
 /// Whether `bytes` are nothing but what assemblers fill gaps with: forms of `nop`, and `int3`.
-pub(crate) fn is_padding(bytes: &[u8]) -> bool {
+pub fn is_padding(bytes: &[u8]) -> bool {
     is_alignment(bytes, 1)
 }
 

@@ -35,6 +35,8 @@ use crate::summary::{
     atom_flags,
 };
 pub(crate) use agreement::agrees;
+pub use decode::is_padding;
+pub use decode::references::data_references;
 pub use fall_through::{AtomFate, next_sections};
 pub use indirect_calls::{ComputedCalls, computed_calls};
 use symbols::SectionAtoms;
