@@ -69,7 +69,7 @@ fn sum(answer: &Value, table: &str, column: &str) -> i64 {
 fn totals(audit: &Audit<'_>, output: &Path) -> Result<usize> {
     let length = std::fs::metadata(output)?.len() as i64;
     for by in GROUPINGS {
-        let found = sum(&audit.json(&["top", "--by", by, "report.json"])?, "top", "bytes");
+        let found = sum(&audit.json(&["top", "--all", "--by", by, "report.json"])?, "top", "bytes");
         if found != length {
             return Err(format!("top --by={by} adds up to {found}, the file has {length} bytes").into());
         }
@@ -160,7 +160,8 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link) -> Result<Vec<String
     let audit = Audit { pruner: &corpus.pruner, dir: &dir };
     let length =
         |folder: &str| -> Result<i64> { Ok(std::fs::metadata(dir.join(folder).join("out"))?.len() as i64) };
-    let difference = sum(&audit.json(&["diff", "old/report.json", "new/report.json"])?, "diff", "change");
+    let difference =
+        sum(&audit.json(&["diff", "--all", "old/report.json", "new/report.json"])?, "diff", "change");
     if difference != length("new")? - length("old")? {
         return Err(format!("diff adds up to {difference}").into());
     }

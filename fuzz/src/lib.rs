@@ -8,6 +8,7 @@ mod link;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use lto_prune::args::Environment;
 use lto_prune::inputs::recognise::{is_foreign_elf, recognise};
@@ -132,14 +133,15 @@ fn read_output(bytes: &[u8]) {
     };
     explain([path.as_os_str(), OsStr::new("0x1000")]);
     explain([path.as_os_str(), path.as_os_str()]);
+    ask(&path, &[("top", &["--all"]), ("duplicates", &[])]);
 }
 
 /// `audit` of a report, each command that needs nothing else.
 fn read_report(bytes: &[u8]) {
     let path = link::write("report.json", bytes);
     let page = link::place("page.html");
-    for (command, more) in [
-        ("top", &[][..]),
+    let commands: [(&str, &[&str]); 9] = [
+        ("top", &[]),
         ("dominators", &[]),
         ("why", &["main"]),
         ("paths", &["main", "x"]),
@@ -150,9 +152,15 @@ fn read_report(bytes: &[u8]) {
         ("imports", &[]),
         ("graph", &["--format=folded"]),
         ("html", &["-o", page.to_str().unwrap_or_default()]),
-    ] {
+    ];
+    ask(&path, &commands);
+}
+
+/// Run commands of `audit`, each with further words, on a file.
+fn ask(path: &Path, commands: &[(&str, &[&str])]) {
+    for (command, more) in commands.iter().copied() {
         let words = std::iter::once(command).chain(more.iter().copied()).map(OsString::from);
-        let words: Vec<OsString> = words.chain([path.clone().into_os_string()]).collect();
+        let words: Vec<OsString> = words.chain([path.as_os_str().to_owned()]).collect();
         let _ = audit::run(&words, &no_variables());
     }
 }

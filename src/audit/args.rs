@@ -1,8 +1,8 @@
-//! The argument parser of `lto-prune audit COMMAND ...`: our options, what the command is about, and a report or a link line.
+//! The argument parser of `lto-prune audit COMMAND ...`: our options, names, and a report, an ELF file or a link line.
 //!
 //! Options of ours stand first. The first word that is no option and none of the command's own names is the report, if
-//! the file begins with `{`; else it and all that follows is a link line, with whatever options it has. `--` ends ours, for a
-//! line that begins with an option.
+//! the file begins with `{`. A program, or an object or archive alone, is a file to audit, with a report behind it or without. Anything else
+//! begins a link line, with whatever options it has; `--` before it says that it is one.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -102,10 +102,15 @@ impl Command {
         }
     }
 
+    /// Whether it can answer from an ELF file without a report.
+    fn reads_files(self) -> bool {
+        matches!(self, Command::Top | Command::Diff | Command::Duplicates | Command::Html)
+    }
+
     /// Whether a long option means something to it.
     fn takes(self, option: &str) -> bool {
         match option {
-            "by" => matches!(self, Command::Top | Command::Diff | Command::Garbage),
+            "by" | "std" => matches!(self, Command::Top | Command::Diff | Command::Garbage),
             "depth" => {
                 matches!(self, Command::Top | Command::Diff | Command::Garbage | Command::Dominators)
             }
@@ -114,6 +119,7 @@ impl Command {
             "ratchet" => self == Command::Budget,
             "from" | "scope" | "vulnerability" | "product" | "author" | "timestamp" => self == Command::Reach,
             "bss" => matches!(self, Command::Top | Command::Diff),
+            "all" => matches!(self, Command::Top | Command::Diff | Command::Html),
             "json" | "csv" | "format" | "number" => self != Command::Html,
             _ => false,
         }
@@ -123,6 +129,8 @@ impl Command {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ReportSource {
     Report(OsString),
+    /// An ELF file or an archive, and the report that belongs to it.
+    File(OsString, Option<OsString>),
     /// These objects are to be linked first.
     Link(Vec<OsString>),
 }
@@ -156,6 +164,8 @@ pub(crate) struct Request {
     pub(crate) depth: Option<usize>,
     pub(crate) keep: Vec<String>,
     pub(crate) bss: bool,
+    /// The answer is about all bytes of the file, and not only loaded ones.
+    pub(crate) all: bool,
     /// The report to compare with, and where the page goes.
     pub(crate) old: Option<OsString>,
     pub(crate) output: Option<OsString>,
@@ -213,11 +223,13 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
         depth: None,
         keep: Vec::new(),
         bss: false,
+        all: false,
         old: None,
         output: None,
         reach: ReachOptions::default(),
         ratchet: false,
     };
+    let mut joins_std = false;
     // Any number of names may stand before --.
     let end = rest.iter().position(|w| w == "--").filter(|_| command == Command::Reach);
     let (rest, line) = rest.split_at(end.unwrap_or(rest.len()));
@@ -227,11 +239,17 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
             Short('h') | Long("help") => return Ok(AuditRequest::Help(Some(command))),
             Value(name) if command.names(&name, request.names.len()) => request.names.push(name),
             Value(first) => {
-                let before = std::iter::once(first).chain(parser.raw_args().map_err(mistake)?);
-                return answer(request, before.chain(line.iter().cloned()).collect());
+                let words: Vec<OsString> =
+                    std::iter::once(first).chain(parser.raw_args().map_err(mistake)?).collect();
+                let before = rest.get(..rest.len().saturating_sub(words.len())).unwrap_or(&[]);
+                let is_line = before.iter().any(|word| word == "--") && command != Command::Diff;
+                let words = words.into_iter().chain(line.iter().cloned()).collect();
+                request.by = grouping(request.by, joins_std)?;
+                return answer(request, words, is_line);
             }
             Short('n') => option(&mut request, "number", &mut parser)?,
             Short('o') => option(&mut request, "output", &mut parser)?,
+            Long("std") if command.takes("std") => joins_std = true,
             Long(name) => {
                 let name = name.to_owned();
                 option(&mut request, &name, &mut parser)?;
@@ -240,18 +258,31 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
         }
     }
     if let Some((_, line @ [_, ..])) = line.split_first() {
-        return answer(request, line.to_vec());
+        return answer(request, line.to_vec(), false);
     }
     let wants = command.wants().join(" ");
-    let what = if command == Command::Diff { "NEW" } else { "REPORT or a link line" };
+    let what = match command {
+        Command::Diff => "NEW",
+        _ if command.reads_files() => "FILE, REPORT or a link line",
+        _ => "REPORT or a link line",
+    };
     wrong(format!(
         "audit {name} takes {}; see lto-prune audit {name} --help",
         format!("{wants} {what}").trim_start()
     ))
 }
 
-/// The request with the report or the link line.
-fn answer(mut request: Request, line: Vec<OsString>) -> Result<AuditRequest> {
+/// What a line of the table is, where `core` and `alloc` may count as `std`.
+fn grouping(by: GroupBy, joins_std: bool) -> Result<GroupBy> {
+    match (by, joins_std) {
+        (by, false) => Ok(by),
+        (GroupBy::Namespace, true) => Ok(GroupBy::NamespaceWithStd),
+        (_, true) => wrong("--std is about crates: --by=crate --std"),
+    }
+}
+
+/// The request with the file, the report or the link line that `words` name. `is_line`: they stand behind `--`.
+fn answer(mut request: Request, words: Vec<OsString>, is_line: bool) -> Result<AuditRequest> {
     let (command, reach) = (request.command, &request.reach);
     if command == Command::Reach && request.names.is_empty() && reach.from.is_none() {
         return wrong("audit reach takes SYMBOL... or --from=FILE before REPORT or a link line");
@@ -261,7 +292,10 @@ fn answer(mut request: Request, line: Vec<OsString>) -> Result<AuditRequest> {
     {
         return wrong("a VEX document takes --vulnerability=ID and --product=PURL");
     }
-    request.source = source(command, &request.names, line)?;
+    request.source = match is_line {
+        true => no_mistake(command, &request.names, &words).map(|()| ReportSource::Link(words))?,
+        false => source(command, &request.names, words)?,
+    };
     Ok(AuditRequest::Answer(Box::new(request)))
 }
 
@@ -291,6 +325,7 @@ fn option(request: &mut Request, name: &str, parser: &mut lexopt::Parser) -> Res
         "csv" => request.format = Format::Csv,
         "bss" => request.bss = true,
         "ratchet" => request.ratchet = true,
+        "all" => request.all = true,
         "format" => {
             let (value, formats) = (value()?, request.command.formats());
             let Some(format) = formats.iter().find(|f| f.0 == value) else {
@@ -328,12 +363,26 @@ fn option(request: &mut Request, name: &str, parser: &mut lexopt::Parser) -> Res
     Ok(())
 }
 
-/// A report, or a line to link.
+/// A report, a file to audit, or a line to link.
 fn source(command: Command, names: &[OsString], line: Vec<OsString>) -> Result<ReportSource> {
     let Some((first, rest)) = line.split_first() else { return Ok(ReportSource::Link(line)) };
     let report = is_report(Path::new(first));
-    if !report && command == Command::Diff {
-        return wrong(format!("{} is no report; audit diff compares two reports", first.to_string_lossy()));
+    let shown = first.to_string_lossy();
+    match (file_kind(Path::new(first)), rest) {
+        (Some(_), [next]) if is_report(Path::new(next)) && command != Command::Diff => {
+            return Ok(ReportSource::File(first.clone(), Some(next.clone())));
+        }
+        (Some(_), []) if command.reads_files() => return Ok(ReportSource::File(first.clone(), None)),
+        (Some(AuditableFile::Linked), []) => {
+            return wrong(format!(
+                "{shown} is a linked file; audit {} needs its report too: link with --prune-report=FILE",
+                command.name()
+            ));
+        }
+        _ if !report && command == Command::Diff => {
+            return wrong(format!("{shown} is no report and no ELF file; audit diff compares two of a kind"));
+        }
+        _ => {}
     }
     match (report, rest) {
         (true, []) => Ok(ReportSource::Report(first.clone())),
@@ -359,7 +408,7 @@ fn no_mistake(command: Command, names: &[OsString], line: &[OsString]) -> Result
     }
     if is_program(path) {
         return wrong(format!(
-            "{shown} is a linked program; audit reads the report of a link (--prune-report=FILE) or links itself"
+            "{shown} is a linked program, and no link line begins with it; to audit it, name it alone or before its report"
         ));
     }
     let is_one = |w: &&OsString| !w.as_encoded_bytes().starts_with(b"-") && says_schema(Path::new(w));
@@ -384,6 +433,25 @@ fn is_program(path: &Path) -> bool {
         object::ObjectKind::Dynamic => object::Object::section_by_name(&file, ".interp").is_some(),
         _ => false,
     }
+}
+
+/// The kinds of files that can be audited without a report.
+enum AuditableFile {
+    /// An executable or a shared library.
+    Linked,
+    /// An object or an archive, which may be the beginning of a link line too.
+    Input,
+}
+
+/// The kind of a file by its first bytes; `None` if an audit of it needs a report.
+fn file_kind(path: &Path) -> Option<AuditableFile> {
+    let start = beginning(path);
+    if start.starts_with(b"\x7fELF") {
+        // The type is at the same place in files of all classes, in the byte order of the machine.
+        let kind = start.get(16..18)?;
+        return Some(if kind == [1, 0] { AuditableFile::Input } else { AuditableFile::Linked });
+    }
+    super::elf::is_auditable(&start).then_some(AuditableFile::Input)
 }
 
 /// Whether a file begins as a JSON object does, or has the name of one.
@@ -429,6 +497,7 @@ mod tests {
         assert_eq!((found.by, found.number, found.format), (GroupBy::Module, Some(5), Format::Json));
         assert_eq!(found.source, ReportSource::Report("x.json".into()));
         assert_eq!(request("top -n5 x.json").number, Some(5));
+        assert_eq!(request("top --std --by=crate x.json").by, GroupBy::NamespaceWithStd);
         let found = request("html --old=old.json -o page.html x.json");
         assert_eq!((found.old, found.output), (Some("old.json".into()), Some("page.html".into())));
     }
@@ -454,14 +523,17 @@ mod tests {
             assert!(message.contains(what), "{line}: {message}");
         };
         says("tops x", "no command tops; did you mean top?; it has top, dominators");
-        says("top", "takes REPORT or a link line");
+        says("top", "takes FILE, REPORT or a link line");
         says("why main", "takes SYMBOL REPORT or a link line");
         says("diff a.json", "takes OLD NEW");
-        says("diff a.json b.o", "b.o is no report");
+        says("diff a.json b.o", "b.o is no report and no ELF file");
+        says("why --all main x.json", "why has no option --all");
         says("top -O2 a.o", "behind --");
         says("top --by=colour x.json", "symbol, module");
         says("top -n many x.json", "a number, not many");
         says("why --by=module main x.json", "why has no option --by");
+        says("top --std x.json", "--by=crate --std");
+        says("why --std main x.json", "why has no option --std");
         says("top --json=1 x.json", "unexpected argument for option '--json'");
         says("top x.json y.json", "nothing may follow");
         says("top --by", "missing argument for option '--by'");

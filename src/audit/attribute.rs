@@ -8,7 +8,8 @@
 use crate::error::{Error, Result, Stage};
 
 use super::demangle;
-use super::model::{Atom, Model};
+use super::model::{Atom, ElfKind, Model, UNKNOWN_MODULE};
+use super::read::ReadPart;
 
 /// Some bytes of the linked file, or of its zero-initialised memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub(crate) enum GroupBy {
     Section,
     Category,
     Namespace,
+    /// Crates and namespaces, with the three crates of Rust's standard library as one (`--std`).
+    NamespaceWithStd,
     Generic,
 }
 
@@ -49,11 +52,49 @@ impl GroupBy {
     ];
 }
 
-/// All bytes of the file; or with `zero` all of zero-initialised memory. Their sum is the length, or the memory.
+/// The bytes that an answer is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum View {
+    /// The bytes of the file that the program has in memory.
+    Loaded,
+    /// All bytes of the file, loaded or not.
+    File,
+    /// Zero-initialised memory, which has no bytes in the file.
+    Zero,
+}
+
+impl View {
+    /// The view for the options `--all` and `--bss`. Without them it is of loaded bytes, if the models know these.
+    pub(crate) fn new(models: &[&Model<'_>], all: bool, bss: bool) -> View {
+        let says_loaded = |m: &&Model<'_>| m.parts.iter().any(|p| p.loaded);
+        match (bss, all) {
+            (true, _) => View::Zero,
+            (false, false) if models.iter().all(says_loaded) => View::Loaded,
+            _ => View::File,
+        }
+    }
+
+    /// The bytes of a part in this view.
+    pub(crate) fn bytes(self, part: &ReadPart<'_>) -> u64 {
+        match self {
+            View::Loaded if !part.loaded => 0,
+            View::Zero if part.category != "bss" => 0,
+            View::Loaded | View::File => part.bytes,
+            View::Zero => part.size,
+        }
+    }
+
+    /// The sum of [`View::bytes`] over all parts.
+    pub(crate) fn size(self, model: &Model<'_>) -> u64 {
+        model.parts.iter().map(|p| self.bytes(p)).sum()
+    }
+}
+
+/// The bytes of a view by their atoms. Their sum is [`View::size`].
 ///
 /// # Errors
 /// The report says nothing of the linked file.
-pub(crate) fn items(model: &Model<'_>, zero: bool) -> Result<Vec<Item>> {
+pub(crate) fn items(model: &Model<'_>, view: View) -> Result<Vec<Item>> {
     if model.file_size.is_none() {
         let output = &model.report.output;
         let message = match (model.report.linked.as_deref(), &model.report.not_pruned) {
@@ -68,7 +109,12 @@ pub(crate) fn items(model: &Model<'_>, zero: bool) -> Result<Vec<Item>> {
     let mut taken = vec![0i64; model.parts.len()];
     let mut items = Vec::with_capacity(model.atoms.len());
     for (i, atom) in model.atoms.iter().enumerate() {
-        let bytes = if zero { zero_bytes(model, atom) } else { model.file_bytes(atom) } as i64;
+        let part = atom.placed.and_then(|p| model.parts.get(p as usize));
+        let bytes = match view {
+            View::Zero => zero_bytes(model, atom),
+            View::Loaded if !part.is_some_and(|p| p.loaded) => 0,
+            View::Loaded | View::File => model.file_bytes(atom),
+        } as i64;
         let Some(part) = atom.placed.filter(|_| bytes > 0) else { continue };
         if let Some(sum) = taken.get_mut(part as usize) {
             *sum += bytes;
@@ -76,12 +122,7 @@ pub(crate) fn items(model: &Model<'_>, zero: bool) -> Result<Vec<Item>> {
         divide(atom, i as u32, part, bytes, &mut items);
     }
     for (i, (part, taken)) in model.parts.iter().zip(&taken).enumerate() {
-        let all = match zero {
-            true if part.category == "bss" => part.size,
-            true => 0,
-            false => part.bytes,
-        };
-        let rest = all as i64 - taken;
+        let rest = view.bytes(part) as i64 - taken;
         if rest != 0 {
             items.push(Item { atom: None, symbol: None, part: i as u32, bytes: rest });
         }
@@ -139,10 +180,20 @@ impl<'m, 'a> ItemNames<'m, 'a> {
         match (self.by, atom, part) {
             (GroupBy::Section, _, Some(part)) => part.name.clone().into_owned(),
             (GroupBy::Category, _, Some(part)) => part.category.clone().into_owned(),
+            (_, Some(atom), Some(part)) if self.is_of_section(atom) => in_brackets(part, atom),
             (_, Some(atom), _) => self.of_atom(atom, item.symbol),
             (_, None, Some(_)) => self.unattributed(item),
             (_, None, None) => String::new(),
         }
+    }
+
+    /// Whether an atom of a file without a report goes by the name of its section.
+    fn is_of_section(&self, atom: &Atom<'_>) -> bool {
+        let is_of_file = matches!(self.by, GroupBy::Module | GroupBy::Archive);
+        let module = self.model.modules.get(atom.module as usize);
+        self.model.elf.is_some()
+            && atom.symbols.is_empty()
+            && !(is_of_file && module.is_some_and(|m| m.name != UNKNOWN_MODULE))
     }
 
     /// The name of an atom, or of what one of its symbols has of it.
@@ -153,6 +204,9 @@ impl<'m, 'a> ItemNames<'m, 'a> {
             GroupBy::Module => module.map(|m| m.full()).unwrap_or_default(),
             GroupBy::Archive => match module.and_then(|m| m.archive.as_ref()) {
                 Some(archive) => archive.clone().into_owned(),
+                None if self.model.elf.is_some_and(|kind| kind != ElfKind::Object) => {
+                    "[no archive]".to_owned()
+                }
                 None => "[objects]".to_owned(),
             },
             GroupBy::Section => atom.section.clone().into_owned(),
@@ -162,10 +216,18 @@ impl<'m, 'a> ItemNames<'m, 'a> {
                 None if atom.shares.is_empty() => symbol(self.model, atom),
                 None => format!("[rest of {}]", place(self.model, atom, None)),
             },
-            GroupBy::Namespace => match linker_name {
+            GroupBy::Namespace | GroupBy::NamespaceWithStd => match linker_name {
                 Some(s) => {
                     let name = demangle::demangle(s);
-                    demangle::namespace(&name, self.depth).unwrap_or_else(|| "[no namespace]".to_owned())
+                    let of_unit = || demangle::crate_of_unit(&module?.name).map(str::to_owned);
+                    let found = demangle::namespace(&name, self.depth);
+                    let is_rust = found.is_none() || demangle::is_rust(s);
+                    match found.or_else(of_unit) {
+                        Some(name) if is_rust && self.by == GroupBy::NamespaceWithStd => {
+                            demangle::with_std(name)
+                        }
+                        found => found.unwrap_or_else(|| "[no namespace]".to_owned()),
+                    }
                 }
                 None => "[no symbol]".to_owned(),
             },
@@ -184,6 +246,7 @@ impl<'m, 'a> ItemNames<'m, 'a> {
         let contents = self.contents.get(item.part as usize).copied().unwrap_or_default();
         let name = &part.name;
         match (&*part.what, &*part.category, contents) {
+            ("section", _, _) if self.model.elf.is_some() => format!("[section {name}]"),
             ("section", "debug", _) if item.bytes < 0 => format!("[compressed, joined or removed in {name}]"),
             ("section", _, _) if item.bytes < 0 => format!("[folded or relaxed in {name}]"),
             ("section", "eh_frame", (false, false)) => format!("[unwind tables {name}]"),
@@ -194,6 +257,15 @@ impl<'m, 'a> ItemNames<'m, 'a> {
             ("section", _, (true, false)) => format!("[padding, linker-made in {name}]"),
             _ => format!("[{name}]"),
         }
+    }
+}
+
+/// A name in brackets for bytes without a symbol, of a file without a report.
+fn in_brackets(part: &ReadPart<'_>, atom: &Atom<'_>) -> String {
+    match &*part.what {
+        "section" if atom.kind == "padding" => format!("[padding in {}]", part.name),
+        "section" => format!("[section {}]", part.name),
+        _ => format!("[{}]", part.name),
     }
 }
 
@@ -230,9 +302,10 @@ pub(crate) fn sums(model: &Model<'_>, items: &[Item], by: GroupBy, depth: usize)
     let mut rows: Vec<(String, Option<u32>, i64, u64)> = Vec::with_capacity(items.len());
     for item in items {
         let atom = item.atom.and_then(|a| model.atoms.get(a as usize));
-        let module = atom.map(|a| a.module);
+        let is_known = |m: &u32| model.modules.get(*m as usize).is_none_or(|m| m.name != UNKNOWN_MODULE);
+        let module = atom.map(|a| a.module).filter(is_known);
         // An atom that symbols share is one.
-        let first = atom.is_some_and(|a| item.symbol == a.shares.first().map(|s| s.0));
+        let first = atom.is_some_and(|a| item.symbol == a.shares.first().map(|s| s.0) && !a.is_entry());
         rows.push((names.of(item), module, item.bytes, u64::from(first)));
     }
     // Two symbols of one name in two modules are two things.

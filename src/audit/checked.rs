@@ -60,6 +60,7 @@ pub(super) fn checked<'a>(path: &str, report: read::ReadReport<'a>) -> Result<Mo
     let mut model = Model {
         path: path.to_owned(),
         report: head,
+        elf: None,
         modules: report.modules.into_iter().map(module).collect(),
         atoms: report.atoms.into_iter().map(atom).collect(),
         roots: report.roots,
@@ -81,7 +82,7 @@ pub(super) fn checked<'a>(path: &str, report: read::ReadReport<'a>) -> Result<Mo
 }
 
 /// The sum, if the numbers that an answer makes of it are ones with a sign.
-fn sum(mut sizes: impl Iterator<Item = u64>) -> Option<u64> {
+pub(super) fn sum(mut sizes: impl Iterator<Item = u64>) -> Option<u64> {
     let sum = sizes.try_fold(0u64, u64::checked_add)?;
     i64::try_from(sum).is_ok().then_some(sum)
 }

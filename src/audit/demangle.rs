@@ -182,6 +182,20 @@ pub(crate) fn namespace(name: &str, depth: usize) -> Option<String> {
     (!found.is_empty() && found.iter().all(|s| !s.is_empty())).then(|| found.join("::"))
 }
 
+/// The crate of a compile unit of rustc: `name.HASH-cgu.NUMBER`, which compilers write behind a path.
+pub(crate) fn crate_of_unit(unit: &str) -> Option<&str> {
+    let (name, rest) = unit.rsplit('/').next()?.split_once('.')?;
+    let (hash, number) = rest.split_once("-cgu.")?;
+    let is_hash = hash.bytes().all(|b| b.is_ascii_hexdigit()) && number.bytes().all(|b| b.is_ascii_digit());
+    (is_hash && !name.is_empty()).then_some(name)
+}
+
+/// A path of Rust, with the three crates of the standard library as one.
+pub(crate) fn with_std(path: String) -> String {
+    let (first, rest) = path.split_at(path.find("::").unwrap_or(path.len()));
+    if matches!(first, "core" | "alloc") { format!("std{rest}") } else { path }
+}
+
 /// The demangled name with each list of template or generic arguments as `<…>` and without parameters; `None` if it has no
 /// such list. Of `<T as Trait>::method` the list is what comes behind.
 pub(crate) fn generic(name: &str) -> Option<String> {
@@ -271,6 +285,16 @@ mod tests {
         for (name, depth, expected) in cases {
             assert_eq!(namespace(name, depth).as_deref(), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn crates_of_units() {
+        assert_eq!(crate_of_unit("regex_syntax.30a35072e850257b-cgu.01"), Some("regex_syntax"));
+        assert_eq!(crate_of_unit("src/lib.rs/@/app.9f-cgu.0"), Some("app"));
+        assert_eq!(crate_of_unit("zstd_fast.c"), None);
+        assert_eq!(with_std("core::fmt".to_owned()), "std::fmt");
+        assert_eq!(with_std("alloc".to_owned()), "std");
+        assert_eq!(with_std("allocator".to_owned()), "allocator");
     }
 
     #[test]

@@ -23,12 +23,16 @@ pub(super) fn text(command: Option<Command>) -> &'static str {
 }
 
 const ALL: &str = "\
-lto-prune audit: why a program is as large as it is, from the report of its link
+lto-prune audit: why a program is as large as it is, from the report of its link or from the file
 
-Usage: lto-prune audit COMMAND [options] [names] REPORT.json | LINK LINE
+Usage: lto-prune audit COMMAND [options] [names] [FILE] REPORT.json | LINK LINE
+       lto-prune audit top|duplicates|html [options] FILE
+       lto-prune audit diff [options] OLD NEW
 
 REPORT.json is what --prune-report=FILE wrote. A line of objects and options (a.o b.o -lm) is linked first, as
 `lto-prune a.o b.o -lm` does, and the output is thrown away. Options of ours stand before the line; -- ends them.
+FILE is any x86_64 executable, shared library, object or archive. An object or archive alone is such a file for top,
+duplicates and html; behind -- it is a link line. With FILE and its report, the audit checks that they belong together.
 
 Commands:
   top                what the bytes of the file are, the largest first; they add up to its length
@@ -52,19 +56,27 @@ Options of all tables: -n N (rows, 0: all), --json, --csv, --format=table|json|c
 const TOP: &str = "\
 lto-prune audit top: what the bytes of the linked file are, the largest first
 
-Usage: lto-prune audit top [options] REPORT.json | LINK LINE
+Usage: lto-prune audit top [options] [FILE] REPORT.json | FILE | LINK LINE
 
+  --all              all bytes of the file, with debug information and symbol tables, and not only the loaded ones
   --by=symbol|module|archive|section|category|namespace|crate|generic|template
                      what a line is (default: symbol). generic joins the instances of a template or generic function
   --depth=N          segments of a namespace (default: 1)
+  --std              with --by=crate: core and alloc count as std
   --bss              zero-initialised memory instead of bytes of the file
   -n N               rows (default: 20; 0: all)
   --json, --csv, --format=table|json|csv|markdown
 
 A line in brackets is of no symbol: headers, padding, tables that the linker made, strings that it merged. All lines
-together are the length of the file exactly; --by=section has the sizes of `size -A`.
+together are the loaded bytes of the file exactly, or with --all its length; --by=section has the sizes of `size -A`.
+
+FILE needs no report: sizes come from its symbols, else from its unwind entries, and source files from its debug
+information. A function has its unwind entry, its relocations, its entries in symbol tables, and the constants
+without a symbol that it refers to first.
 
 Examples:
+  lto-prune audit top /bin/bash
+  lto-prune audit top --all --by=module libfoo.a
   lto-prune audit top main.json
   lto-prune audit top --by=crate -n 0 target/app.json
   lto-prune audit top --by=module main.o util.o -lm
@@ -161,6 +173,7 @@ Usage: lto-prune audit garbage [options] REPORT.json | LINK LINE
 
   --by=symbol|module|archive|section|category|namespace|crate|generic|template
   --depth=N          segments of a namespace (default: 1)
+  --std              with --by=crate: core and alloc count as std
   -n N               rows (default: 20; 0: all)
   --json, --csv, --format=table|json|csv|markdown
 
@@ -172,7 +185,7 @@ Examples:
 const DUPLICATES: &str = "\
 lto-prune audit duplicates: the same code or data in several places of the program
 
-Usage: lto-prune audit duplicates [options] REPORT.json | LINK LINE
+Usage: lto-prune audit duplicates [options] [FILE] REPORT.json | FILE | LINK LINE
 
   -n N               rows (default: 20; 0: all)
   --json, --csv, --format=table|json|csv|markdown
@@ -180,8 +193,13 @@ Usage: lto-prune audit duplicates [options] REPORT.json | LINK LINE
 The same are bytes and references to the same, at the same places. Waste is what all copies but one take. Merged is what
 the linker joins by itself (strings and constants); folded what it was asked to (--icf).
 
+Of a FILE without a report, functions and constants with a symbol are compared. In a linked file relative addresses
+differ between copies, and two functions with the same bytes may call different ones. Of objects, relocations are
+compared too.
+
 Examples:
   lto-prune audit duplicates main.json
+  lto-prune audit duplicates main.o
 ";
 
 const LIMITS: &str = "\
@@ -253,14 +271,17 @@ const DIFF: &str = "\
 lto-prune audit diff: what a change cost
 
 Usage: lto-prune audit diff [options] OLD.json NEW.json
+       lto-prune audit diff [options] OLD NEW        two files without reports
 
+  --all              all bytes of the files, and not only the loaded ones
   --by=symbol|module|archive|section|category|namespace|crate|generic|template
   --depth=N          segments of a namespace (default: 1)
+  --std              with --by=crate: core and alloc count as std
   --bss              zero-initialised memory instead of bytes of the file
   -n N               rows (default: 20; 0: all)
   --json, --csv, --format=table|json|csv|markdown
 
-The differences add up to that of the two files exactly.
+The differences add up to that of the loaded bytes exactly, or with --all to that of the two files.
 
 Examples:
   lto-prune audit diff before.json after.json
@@ -295,11 +316,12 @@ Examples:
 const HTML: &str = "\
 lto-prune audit html: a page with a map of the sizes, search, and what keeps what
 
-Usage: lto-prune audit html [options] REPORT.json | LINK LINE
+Usage: lto-prune audit html [options] [FILE] REPORT.json | FILE | LINK LINE
 
+  --all              all bytes of the file, and not only the loaded ones
   -o FILE, --output=FILE
                      where the page goes (default: standard output)
-  --old=OLD.json     an older report: the page tells sizes before and after, and what changed
+  --old=OLD.json     an older report, or with FILE an older file: sizes before and after, and changes
 
 The page is one file, opens from anywhere and asks nothing of a network. A click on a symbol says what keeps it and what
 would go with it. The tables behind it are those of the other commands, which have --json and --csv.

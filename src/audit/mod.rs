@@ -1,4 +1,4 @@
-//! `lto-prune audit`: why a program is as large as it is, from the report of its link.
+//! `lto-prune audit`: why a program is as large as it is, from the report of its link or from the file alone.
 //!
 //! A command is a pure function of a [`model::Model`] (and another one, or a file of limits) to an answer; this file reads
 //! the words, gets the report and prints. The linker's own liveness graph is asked, not names: see docs/AUDIT.md.
@@ -9,6 +9,7 @@ mod attribute;
 mod checked;
 mod commands;
 mod demangle;
+mod elf;
 mod evidence;
 mod find;
 mod graph;
@@ -31,9 +32,10 @@ use std::process::ExitCode;
 
 use crate::args::Environment;
 use crate::error::{Error, Result, Stage};
+use crate::inputs::mapped::MappedFile;
 use args::{AuditRequest, Command, ReportSource, Request};
 use evidence::LinkedProgram;
-use model::Model;
+use model::{ElfKind, Model};
 use table::{Answer, Format, Screen};
 
 /// Answer the question in `words`, those behind `audit`.
@@ -86,8 +88,9 @@ fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
         Command::Graph => Ok(commands::graph::answer(&model, request)),
         Command::Imports => Ok(commands::imports::answer(&model, request)),
         Command::Diff => {
-            let old_text = read_text(Path::new(&*name(0)))?;
-            let old = Model::read(&name(0), &old_text)?;
+            let old_text = ModelText::open(Path::new(&*name(0)))?;
+            let old = old_text.model(&name(0))?;
+            of_one_kind(&old, &model)?;
             commands::diff::answer(&old, &model, request)
         }
         Command::Budget => {
@@ -113,12 +116,13 @@ fn html(request: &Request, env: &Environment<'_>) -> Result<ExitCode> {
     let report = text_of(&request.source, env)?;
     let model = model(&request.source, &report.text)?;
     let old_path = request.old.as_ref().map(Path::new);
-    let old_text = old_path.map(read_text).transpose()?;
+    let old_text = old_path.map(ModelText::open).transpose()?;
     let old = match (&old_path, &old_text) {
-        (Some(path), Some(text)) => Some(Model::read(&path.to_string_lossy(), text)?),
+        (Some(path), Some(text)) => Some(text.model(&path.to_string_lossy())?),
         _ => None,
     };
-    let page = html::page(&model, old.as_ref())?;
+    old.iter().try_for_each(|old| of_one_kind(old, &model))?;
+    let page = html::page(&model, old.as_ref(), request.all)?;
     match &request.output {
         Some(path) => {
             std::fs::write(path, page).map_err(|e| Error::io(Stage::Report, path, "write the page", e))?;
@@ -128,26 +132,92 @@ fn html(request: &Request, env: &Environment<'_>) -> Result<ExitCode> {
     }
 }
 
+/// The contents of a report or of another file, from which a model is read.
+enum ModelText {
+    Report(String),
+    File(MappedFile),
+}
+
+impl ModelText {
+    /// Open a report, or a file that can be audited without one.
+    fn open(path: &Path) -> Result<Self> {
+        let file = MappedFile::open(path).map_err(|e| Error::io(Stage::Report, path, "read", e))?;
+        if elf::is_auditable(&file) {
+            Ok(ModelText::File(file))
+        } else {
+            read_text(path).map(ModelText::Report)
+        }
+    }
+
+    fn model(&self, path: &str) -> Result<Model<'_>> {
+        match self {
+            ModelText::Report(text) => Model::read(path, text),
+            ModelText::File(file) => elf::read(path, file),
+        }
+    }
+}
+
+/// Bytes of a file and those of a report have different names, so that a difference of the two would mislead.
+fn of_one_kind(old: &Model<'_>, new: &Model<'_>) -> Result<()> {
+    let what = |model: &Model<'_>| {
+        format!("{} is {}", model.path, model.elf.map_or("a report", ElfKind::with_article))
+    };
+    match old.elf.is_some() == new.elf.is_some() {
+        true => Ok(()),
+        false => Err(Error::new(
+            Stage::Arguments,
+            format!("{} and {}: compare two reports or two files", what(old), what(new)),
+        )),
+    }
+}
+
 /// The report; one of a link of ours speaks of the program by its name, not by the folder that goes again.
-fn model<'t>(source: &ReportSource, text: &'t str) -> Result<Model<'t>> {
-    let mut model = Model::read(&path_of(source), text)?;
+fn model<'t>(source: &ReportSource, text: &'t ModelText) -> Result<Model<'t>> {
+    let mut model = text.model(&path_of(source))?;
     if let ReportSource::Link(line) = source {
         model.report.output = output_name(line).to_string_lossy().into_owned().into();
     }
+    if let ReportSource::File(path, Some(_)) = source {
+        let path = Path::new(path);
+        let data = MappedFile::open(path).map_err(|e| Error::io(Stage::Load, path, "read", e))?;
+        belong_together(&model, &data).map_err(|e| e.in_file(path.display().to_string()))?;
+    }
     Ok(model)
+}
+
+/// Whether a report is that of a file: the file has the size and the sections that the report says.
+fn belong_together(model: &Model<'_>, data: &[u8]) -> Result<()> {
+    let file = crate::report::contents::file(data);
+    let wrong = |what: String| {
+        Err(Error::new(Stage::Report, format!("is not the file of the report {}: {what}", model.path)))
+    };
+    if model.file_size != Some(file.size) {
+        let said =
+            model.file_size.map_or("no file".to_owned(), |size| format!("{} bytes", table::count(size)));
+        return wrong(format!("it has {} bytes, and the report says {said}", table::count(file.size)));
+    }
+    let found = file.parts.iter().map(|p| (&*p.name, p.address, p.size, p.bytes));
+    let said = model.parts.iter().map(|p| (&*p.name, p.address, p.size, p.bytes));
+    match found.clone().zip(said.clone()).find(|(found, said)| found != said) {
+        Some((found, _)) => wrong(format!("the report says another size or address of {}", found.0)),
+        None if found.count() != said.count() => wrong("the report says other sections".to_owned()),
+        None => Ok(()),
+    }
 }
 
 /// What messages and answers call the report.
 fn path_of(source: &ReportSource) -> String {
     match source {
-        ReportSource::Report(path) => path.to_string_lossy().into_owned(),
+        ReportSource::Report(path) | ReportSource::File(_, Some(path)) | ReportSource::File(path, None) => {
+            path.to_string_lossy().into_owned()
+        }
         ReportSource::Link(_) => "the link's report".to_owned(),
     }
 }
 
-/// A report. A link of ours has a temporary folder with the linked file, too.
+/// What is audited. A link of ours has a temporary folder with the linked file, too.
 struct ReportText {
-    text: String,
+    text: ModelText,
     linked: Option<(tempfile::TempDir, PathBuf)>,
 }
 
@@ -170,10 +240,14 @@ fn program(model: &Model<'_>, linked: Option<&Path>) -> Result<LinkedProgram, St
 }
 
 fn text_of(source: &ReportSource, env: &Environment<'_>) -> Result<ReportText> {
-    match source {
-        ReportSource::Report(path) => Ok(ReportText { text: read_text(Path::new(path))?, linked: None }),
-        ReportSource::Link(line) => link(line, env),
-    }
+    let text = match source {
+        ReportSource::Report(path) | ReportSource::File(_, Some(path)) => {
+            ModelText::Report(read_text(Path::new(path))?)
+        }
+        ReportSource::File(path, None) => ModelText::open(Path::new(path))?,
+        ReportSource::Link(line) => return link(line, env),
+    };
+    Ok(ReportText { text, linked: None })
 }
 
 fn read_text(path: &Path) -> Result<String> {
@@ -195,7 +269,7 @@ fn link(line: &[OsString], env: &Environment<'_>) -> Result<ReportText> {
     if status != ExitCode::SUCCESS {
         return Err(Error::new(Stage::Link, "the link failed, so there is nothing to audit"));
     }
-    Ok(ReportText { text: read_text(&report)?, linked: Some((folder, output)) })
+    Ok(ReportText { text: ModelText::Report(read_text(&report)?), linked: Some((folder, output)) })
 }
 
 /// The name that the line gives to the output: the report says it.

@@ -12,6 +12,36 @@ use super::graph::{Graph, NumberedEdge, ROOT};
 use super::read::{self, Text};
 use super::table::count;
 
+/// The module of functions and objects whose source file is unknown.
+pub(crate) const UNKNOWN_MODULE: &str = "[unknown]";
+
+/// The kinds of files that are audited without a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ElfKind {
+    Executable,
+    Library,
+    Object,
+    Archive,
+}
+
+impl ElfKind {
+    /// The name of the kind in a sentence.
+    pub(crate) fn with_article(self) -> &'static str {
+        match self {
+            ElfKind::Executable => "an ELF executable",
+            ElfKind::Library => "an ELF shared library",
+            ElfKind::Object => "an ELF object",
+            ElfKind::Archive => "an archive of ELF objects",
+        }
+    }
+
+    /// The name of the kind, for people.
+    pub(crate) fn name(self) -> &'static str {
+        let name = self.with_article();
+        name.split_once(' ').map_or(name, |n| n.1)
+    }
+}
+
 /// What an atom is, by the kinds of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AtomState {
@@ -47,6 +77,11 @@ impl Atom<'_> {
     /// The symbol by which it goes, as linkers know it.
     pub(crate) fn name(&self) -> Option<&str> {
         self.main.and_then(|at| self.symbols.get(at)).map(|s| &**s)
+    }
+
+    /// It is padding, or entries of tables for a symbol whose function or object is another atom.
+    pub(crate) fn is_entry(&self) -> bool {
+        matches!(&*self.kind, "table" | "padding")
     }
 
     /// It takes memory and no bytes of the file.
@@ -139,6 +174,8 @@ pub(crate) struct Model<'a> {
     /// Where it was read, as the user said it.
     pub(crate) path: String,
     pub(crate) report: ReportHead<'a>,
+    /// The kind of file, for a model without a report.
+    pub(crate) elf: Option<ElfKind>,
     pub(crate) modules: Vec<AuditedModule<'a>>,
     pub(crate) atoms: Vec<Atom<'a>>,
     pub(crate) roots: Vec<read::ReadRoot<'a>>,

@@ -206,6 +206,9 @@ pub(super) struct ReadPart<'a> {
     pub(super) address: u64,
     pub(super) size: u64,
     pub(super) bytes: u64,
+    /// Reports of older versions don't say it.
+    #[serde(default)]
+    pub(super) loaded: bool,
 }
 
 #[derive(Debug, Deserialize)]

@@ -117,7 +117,11 @@ fn ask_all(text: &str) -> Result<usize> {
             answered += usize::from(text.ends_with('\n') || text.is_empty());
         }
     }
-    for page in [html::page(&model, Some(&good)), html::page(&good, Some(&model)), html::page(&model, None)] {
+    for page in [
+        html::page(&model, Some(&good), true),
+        html::page(&good, Some(&model), false),
+        html::page(&model, None, true),
+    ] {
         answered += usize::from(page.is_ok_and(|p| p.ends_with("</html>\n")));
     }
     Ok(answered)

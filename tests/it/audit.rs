@@ -182,7 +182,7 @@ fn differences_add_up() {
     let length = |name: &str| std::fs::metadata(old.with_file_name(name)).unwrap().len() as i64;
     let difference = length("new") - length("old");
     for by in ["symbol", "module", "archive", "section", "category", "namespace", "generic"] {
-        let answer = json(&mut session, &format!("diff --by={by} --json old.json new.json"));
+        let answer = json(&mut session, &format!("diff --all --by={by} --json old.json new.json"));
         let rows = answer["diff"].as_array().unwrap();
         let sum: i64 = rows.iter().map(|r| r["change"].as_i64().unwrap()).sum();
         session.check_eq(&sum, &difference, by);
@@ -199,8 +199,8 @@ fn differences_add_up() {
     session.check_eq(&of("main")["change"], &Value::from(after["main"] - before["main"]), "main");
     session.check(of("left").is_null(), "what is the same is in no difference");
     let same = audit(&mut session, "diff old.json old.json").stdout;
-    session.check(same.contains("+0 bytes"), &same);
-    let back = json(&mut session, "diff --json new.json old.json");
+    session.check(same.contains("+0 loaded bytes"), &same);
+    let back = json(&mut session, "diff --all --json new.json old.json");
     session.check_eq(&back["difference"], &Value::from(-difference), "the other way round");
 }
 
@@ -209,11 +209,11 @@ fn totals(session: &mut Session, name: &str) {
     let dir = session.dir().to_owned();
     let length = std::fs::metadata(session.path(name)).unwrap().len();
     for by in ["symbol", "module", "archive", "section", "category", "namespace", "generic"] {
-        let answer = json(session, &format!("top --by={by} --json {name}.json"));
+        let answer = json(session, &format!("top --all --by={by} --json {name}.json"));
         let sum: i64 = answer["top"].as_array().unwrap().iter().map(|r| r["bytes"].as_i64().unwrap()).sum();
         session.check_eq(&sum, &(length as i64), &format!("{name} by {by}"));
     }
-    let answer = json(session, &format!("top --by=section --json {name}.json"));
+    let answer = json(session, &format!("top --all --by=section --json {name}.json"));
     let rows = answer["top"].as_array().unwrap();
     let text = session.must(&Job::new(&dir, "size").words("-A").arg(name)).stdout;
     let mut checked = 0;
@@ -286,7 +286,7 @@ fn totals_are_exact_in_every_form() {
             totals(&mut session, name);
             graph_reaches_what_is_kept(&mut session, name);
             // A byte in two rows would make the rest negative, unless the section is compressed or loses entries.
-            let answer = json(&mut session, &format!("top --json {name}.json"));
+            let answer = json(&mut session, &format!("top --all --json {name}.json"));
             let rows = answer["top"].as_array().unwrap();
             let negative: Vec<&Value> = rows.iter().filter(|r| r["bytes"].as_i64() < Some(0)).collect();
             let is_debug = |r: &&Value| {
@@ -320,7 +320,7 @@ fn a_link_of_the_originals_is_told_too() {
         .words("main.d/main.o -o plain --prune-level=off --prune-report=plain.json");
     session.must(&job.env("CC", "gcc").env("LTO_PRUNE_LINKER", Linker::Lld.path()));
     totals(&mut session, "plain");
-    let answer = json(&mut session, "top --json plain.json");
+    let answer = json(&mut session, "top --all --json plain.json");
     session.check(column(&answer, "top", "symbol").contains(&"dead"), "what would go is in the file");
     let answer = json(&mut session, "garbage --json plain.json");
     session.check(column(&answer, "garbage", "symbol").contains(&"dead"), "and is garbage");

@@ -118,7 +118,7 @@ fn functions_of_a_section_that_was_left_whole() {
     compile(&mut session, "main.c", "main.o", "-g");
     link(&mut session, "main", "main.o -Wl,--prune-level=sections");
     let sizes = sizes(&mut session, "main.o");
-    let answer = json(&mut session, "top --json main.json");
+    let answer = json(&mut session, "top --all --json main.json");
     let rows = answer["top"].as_array().unwrap();
     for name in ["large", "small", "main"] {
         let row = rows.iter().find(|r| r["symbol"] == name).unwrap_or(&Value::Null);
@@ -213,7 +213,9 @@ fn what_is_no_report() {
     link(&mut session, "main", "main.o");
     session.write("budget.toml", "total = 1\n");
     for (words, expected) in [
-        ("top main", "main is a linked program"),
+        ("dominators main", "main is a linked file; audit dominators needs its report too"),
+        ("top main main.o", "main is a linked program, and no link line begins with it"),
+        ("diff main main.json", "main is an ELF executable and main.json is a report: compare two"),
         ("top .", ".: a folder is neither a report"),
         (
             "why main b main.json",

@@ -14,6 +14,7 @@ mod actions;
 mod answers;
 mod audit;
 mod audit_calls;
+mod audit_elf;
 mod audit_graph;
 mod audit_imports;
 mod audit_names;

@@ -16,7 +16,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("bincode", &["summaries/src/format.rs"]),
     ("blake3", &["src/hashing.rs", "src/plan/limit.rs"]),
     ("goblin", &["src/verify.rs", "src/verify/"]),
-    ("gimli", &["src/emit/debug/", "src/audit/evidence/debug.rs"]),
+    ("gimli", &["src/emit/debug/", "src/audit/elf/", "src/audit/evidence/debug.rs"]),
     ("md5", &["summaries/src/bitcode/guid.rs"]),
     ("flate2", &["src/compression.rs"]),
     ("ruzstd", &["src/compression.rs"]),

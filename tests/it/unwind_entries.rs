@@ -541,7 +541,7 @@ fn audits_say_how_large_unwind_tables_are() {
     ] {
         program.must_link("plain", Linker::Lld, &format!("{mode} -Wl,--prune-report=report.json"), "out");
         let audit = |words: &str| {
-            Job::new(&dir, tools::lto_prune()).words("audit top -n 0").words(words).arg("report.json")
+            Job::new(&dir, tools::lto_prune()).words("audit top --all -n 0").words(words).arg("report.json")
         };
         let text = program.session.must(&audit("")).stdout;
         let says = |sentence: &str| text.contains(sentence);

@@ -9,7 +9,7 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table as Toml, Value};
 
-use crate::audit::attribute::{AttributedSize, GroupBy, Item, ItemNames, items, sums};
+use crate::audit::attribute::{AttributedSize, GroupBy, Item, ItemNames, View, items, sums};
 use crate::audit::find::{find, is_called, is_module};
 use crate::audit::model::{AuditedModule, Model};
 use crate::audit::sarif::{self, SarifResult};
@@ -170,7 +170,7 @@ pub(crate) fn answer(
     ratchet: bool,
 ) -> Result<(Answer, Option<String>)> {
     let limits = limits(path, text)?;
-    let all = items(model, false)?;
+    let all = items(model, View::File)?;
     let zero: u64 = model.parts.iter().filter(|p| p.category == "bss").map(|p| p.size).sum();
     let mut table = Table::new("budget", "", &["status", "size", "limit", "left", "of", "name"]);
     let mut nothing = false;

@@ -1,7 +1,7 @@
 //! `audit diff`: what two links differ in, by name. The differences add up to that of the files, which is checked.
 
 use crate::audit::args::{ROWS, Request, rows};
-use crate::audit::attribute::{AttributedSize, GroupBy, items, sums};
+use crate::audit::attribute::{AttributedSize, GroupBy, View, items, sums};
 use crate::audit::matching::{self, FileMatching};
 use crate::audit::model::{AuditedModule, Model};
 use crate::audit::table::{Answer, Cell, Table, count};
@@ -41,8 +41,9 @@ fn named(
     files: &MatchedFiles,
     is_old: bool,
     request: &Request,
+    view: View,
 ) -> Result<Vec<NamedBytes>> {
-    let items = items(model, request.bss)?;
+    let items = items(model, view)?;
     let list = sums(model, &items, request.by, request.depth.unwrap_or(1));
     let side =
         |matched: &FileMatching, at: usize| if is_old { &matched.old } else { &matched.new }.get(at).copied();
@@ -84,7 +85,9 @@ fn named(
 /// A report says nothing of its file, or the differences don't add up.
 pub(crate) fn answer(old: &Model<'_>, new: &Model<'_>, request: &Request) -> Result<Answer> {
     let files = MatchedFiles::new(old, new);
-    let (before, after) = (named(old, &files, true, request)?, named(new, &files, false, request)?);
+    let view = View::new(&[old, new], request.all, request.bss);
+    let (before, after) =
+        (named(old, &files, true, request, view)?, named(new, &files, false, request, view)?);
     let total = |list: &[NamedBytes]| list.iter().map(|r| r.2).sum::<i64>();
     let (old_total, new_total) = (total(&before), total(&after));
     let mut changes: Vec<(String, String, i64, i64)> = Vec::new();
@@ -107,7 +110,7 @@ pub(crate) fn answer(old: &Model<'_>, new: &Model<'_>, request: &Request) -> Res
     }
     let difference = new_total - old_total;
     let sum: i64 = changes.iter().map(|c| c.3 - c.2).sum();
-    if sum != difference || !request.bss && difference != length(new) - length(old) {
+    if sum != difference || difference != view.size(new) as i64 - view.size(old) as i64 {
         let message = format!("internal error: the differences add up to {sum} and not to {difference}");
         return Err(Error::new(Stage::Report, message));
     }
@@ -116,11 +119,7 @@ pub(crate) fn answer(old: &Model<'_>, new: &Model<'_>, request: &Request) -> Res
         let by = |c: &(String, String, i64, i64)| (c.3 - c.2).unsigned_abs();
         by(b).cmp(&by(a)).then_with(|| (&a.0, &a.1).cmp(&(&b.0, &b.1)))
     });
-    Ok(table(&changes, [old_total, new_total], [old, new], request))
-}
-
-fn length(model: &Model<'_>) -> i64 {
-    model.file_size.unwrap_or(0) as i64
+    Ok(table(&changes, [old_total, new_total], [old, new], request, view))
 }
 
 fn table(
@@ -128,9 +127,10 @@ fn table(
     totals: [i64; 2],
     models: [&Model<'_>; 2],
     request: &Request,
+    view: View,
 ) -> Answer {
     let by_symbol = request.by == GroupBy::Symbol;
-    let column = GroupBy::ALL.iter().find(|b| b.1 == request.by).map_or("name", |b| b.0);
+    let column = GroupBy::ALL.iter().find(|b| b.1 == request.by).map_or("namespace", |b| b.0);
     let mut columns = vec!["change", "old", "new", "what", column];
     columns.extend(by_symbol.then_some("module"));
     let mut table = Table::new("diff", "", &columns);
@@ -161,10 +161,15 @@ fn table(
     let signed = |n: i64| format!("{}{}", if n < 0 { "-" } else { "+" }, shown(n));
     let mut answer = Answer::default();
     answer.lines.push(format!(
-        "{} -> {}: {sign}{} bytes ({} -> {})",
+        "{} -> {}: {sign}{} {} ({} -> {})",
         models[0].path,
         models[1].path,
         shown(new - old),
+        match view {
+            View::Loaded => "loaded bytes",
+            View::File => "bytes",
+            View::Zero => "bytes of zero-initialised memory",
+        },
         shown(old),
         shown(new)
     ));

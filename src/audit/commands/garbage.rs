@@ -51,7 +51,7 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     }
     let duplicates = by_reason.first().map_or(0, |r| r.0);
     let total = by_reason.iter().map(|r| r.0).sum::<u64>() - duplicates;
-    let column = GroupBy::ALL.iter().find(|b| b.1 == request.by).map_or("name", |b| b.0);
+    let column = GroupBy::ALL.iter().find(|b| b.1 == request.by).map_or("namespace", |b| b.0);
     let mut columns = vec!["bytes", "atoms", column];
     columns.extend((request.by == GroupBy::Symbol).then_some("in"));
     let mut table = Table::new("garbage", "the largest", &columns);

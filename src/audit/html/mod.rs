@@ -15,7 +15,7 @@ use crate::report::graph::HOLDS;
 use crate::terminal;
 
 use self::imports::Imports;
-use super::attribute::{GroupBy, ItemNames, items, symbol};
+use super::attribute::{GroupBy, ItemNames, View, items, symbol};
 use super::commands::dominators::weights;
 use super::graph::{NONE, ROOT, dominators::Dominators};
 use super::matching;
@@ -122,11 +122,11 @@ struct Row {
 }
 
 /// The items by key, each key once.
-fn rows(model: &Model<'_>, numbers: &[u32]) -> Result<Vec<Row>> {
+fn rows(model: &Model<'_>, numbers: &[u32], view: View) -> Result<Vec<Row>> {
     let (names, spaces) =
         (ItemNames::new(model, GroupBy::Symbol, 1), ItemNames::new(model, GroupBy::Namespace, usize::MAX));
     let mut rows: Vec<Row> = Vec::new();
-    for item in items(model, false)? {
+    for item in items(model, view)? {
         let atom = item.atom.and_then(|a| model.atoms.get(a as usize));
         let part = model.parts.get(item.part as usize);
         let module = atom.and_then(|a| numbers.get(a.module as usize).copied());
@@ -203,15 +203,15 @@ impl PageBuilder<'_, '_> {
         items.atoms.push(row.atoms);
     }
 
-    fn items(&mut self, old: Option<&Model<'_>>) -> Result<Items> {
+    fn items(&mut self, old: Option<&Model<'_>>, view: View) -> Result<Items> {
         let paths = |model: &Model<'_>| model.modules.iter().map(AuditedModule::full).collect::<Vec<_>>();
         let matched = matching::files(&old.map(paths).unwrap_or_default(), &paths(self.model));
         self.modules(self.model, &matched.new);
         if let Some(old) = old {
             self.modules(old, &matched.old);
         }
-        let new_rows = rows(self.model, &matched.new)?;
-        let old_rows = old.map(|o| rows(o, &matched.old)).transpose()?.unwrap_or_default();
+        let new_rows = rows(self.model, &matched.new, view)?;
+        let old_rows = old.map(|o| rows(o, &matched.old, view)).transpose()?.unwrap_or_default();
         let mut items = Items::default();
         let (mut one, mut two) = (new_rows.iter().peekable(), old_rows.iter().peekable());
         loop {
@@ -276,7 +276,9 @@ impl PageBuilder<'_, '_> {
 ///
 /// # Errors
 /// A report says nothing of its file.
-pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>) -> Result<String> {
+pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>, all: bool) -> Result<String> {
+    let models: Vec<&Model<'_>> = std::iter::once(model).chain(old).collect();
+    let view = View::new(&models, all, false);
     let mut next = 0;
     let number = |a: &super::model::Atom<'_>| {
         if a.state == AtomState::Dropped {
@@ -294,7 +296,7 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>) -> Result<String>
         section_at: FxHashMap::default(),
         live,
     };
-    let items = maker.items(old)?;
+    let items = maker.items(old, view)?;
     let (atoms, kept) = maker.atoms();
     let graph = maker.edges();
     let mut roots = Vec::with_capacity(model.roots.len());
@@ -308,13 +310,17 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>) -> Result<String>
     let imports = Imports::new(model, &mut strings, |atom| maker.live(atom));
     maker.strings = strings;
     let pruned = if model.report.pruned { String::new() } else { format!(", {}", model.report.not_pruned()) };
-    let how = format!("{}, level {}{pruned}", model.report.linker.dialect, model.report.level);
-    let old = old.map(|m| OldReport { report: maker.strings.of(&m.path), size: m.file_size.unwrap_or(0) });
+    let how = match model.elf {
+        Some(kind) => kind.name().to_owned(),
+        None => format!("{}, level {}{pruned}", model.report.linker.dialect, model.report.level),
+    };
+    let how = how + if view == View::Loaded { ", loaded bytes" } else { ", all bytes of the file" };
+    let old = old.map(|m| OldReport { report: maker.strings.of(&m.path), size: view.size(m) });
     let page = Page {
         output: maker.strings.of(&model.report.output),
         how: maker.strings.of(&how),
         report: maker.strings.of(&model.path),
-        size: model.file_size.unwrap_or(0),
+        size: view.size(model),
         kept,
         old,
         items,

@@ -1,0 +1,345 @@
+//! From the owners of a file's bytes to a [`Model`]: an atom for what each owner has of each part of the file.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use super::coverage::Coverage;
+use super::file::{AuditedFile, is_elf};
+use super::owners::{Owner, Owners};
+use super::{duplicates, pointers, references, tables, units, unwind};
+use crate::audit::checked::sum;
+use crate::audit::model::{Atom, AtomState, AuditedModule, ElfKind, Model, ReportHead, UNKNOWN_MODULE};
+use crate::audit::read::{ReadLinker, ReadPart};
+use crate::error::{Error, Result, Stage};
+use crate::inputs::archive;
+use crate::inputs::recognise::{ARCHIVE, THIN_ARCHIVE};
+use crate::report::contents;
+
+/// Zeros of data that are fewer than this are padding.
+const MOST_PADDING: u64 = 64;
+
+/// Whether an audit can read a file that begins so.
+pub(in crate::audit) fn is_auditable(start: &[u8]) -> bool {
+    is_elf(start) || start.starts_with(ARCHIVE) || start.starts_with(THIN_ARCHIVE)
+}
+
+/// The model of an ELF file or an archive of them; `path` is for messages.
+///
+/// # Errors
+/// The file is damaged, of another machine, or a thin archive.
+pub(in crate::audit) fn read<'a>(path: &str, data: &'a [u8]) -> Result<Model<'a>> {
+    let mut builder = ModelBuilder::default();
+    let kind = if is_elf(data) {
+        let file = AuditedFile::read(data).map_err(|e| e.in_file(path))?;
+        let kind = match () {
+            () if file.is_object() => ElfKind::Object,
+            () if file.is_program() => ElfKind::Executable,
+            () => ElfKind::Library,
+        };
+        let module = file.is_object().then(|| builder.module(Cow::Owned(path.to_owned()), None));
+        builder.file(&file, module);
+        kind
+    } else {
+        builder.archive(path, data)?;
+        ElfKind::Archive
+    };
+    builder.model(path, data.len() as u64, kind)
+}
+
+#[derive(Default)]
+struct ModelBuilder<'a> {
+    parts: Vec<ReadPart<'a>>,
+    /// Parts of one name, category and kind of an archive's members are one.
+    part_at: FxHashMap<(String, &'static str, &'static str, bool), u32>,
+    atoms: Vec<Atom<'a>>,
+    modules: Vec<AuditedModule<'a>>,
+    duplicates: Vec<Vec<u32>>,
+}
+
+impl<'a> ModelBuilder<'a> {
+    fn module(&mut self, name: Cow<'a, str>, archive: Option<&str>) -> u32 {
+        let archive = archive.map(|a| Cow::Owned(a.to_owned()));
+        self.modules.push(AuditedModule { name, archive, kind: "".into() });
+        self.modules.len() as u32 - 1
+    }
+
+    fn part(&mut self, name: &str, what: &'static str, category: &'static str, loaded: bool) -> u32 {
+        let next = self.parts.len() as u32;
+        *self.part_at.entry((name.to_owned(), what, category, loaded)).or_insert_with(|| {
+            let name = Cow::Owned(name.to_owned());
+            let (what, category) = (Cow::Borrowed(what), Cow::Borrowed(category));
+            self.parts.push(ReadPart { name, what, category, address: 0, size: 0, bytes: 0, loaded });
+            next
+        })
+    }
+
+    fn grow(&mut self, part: u32, size: u64, bytes: u64) {
+        if let Some(part) = self.parts.get_mut(part as usize) {
+            part.size = part.size.saturating_add(size);
+            part.bytes = part.bytes.saturating_add(bytes);
+        }
+    }
+
+    /// The members, and what is between them.
+    fn archive(&mut self, path: &str, data: &'a [u8]) -> Result<()> {
+        let damaged = |e: String| Error::new(Stage::Load, format!("is a damaged archive: {e}")).in_file(path);
+        let read = archive::parse(data).map_err(damaged)?;
+        if read.thin {
+            let message = "is a thin archive, which names other files; audit these";
+            return Err(Error::new(Stage::Load, message).in_file(path));
+        }
+        let mut rest = data.len() as u64;
+        for member in &read.members {
+            let bytes = data.get(member.data.clone()).unwrap_or_default();
+            rest = rest.saturating_sub(bytes.len() as u64);
+            let module = self.module(Cow::Owned(member.name.clone()), Some(path));
+            if is_elf(bytes) {
+                let file = AuditedFile::read(bytes);
+                self.file(&file.map_err(|e| e.in_file(format!("{path}({})", member.name)))?, Some(module));
+            } else {
+                let part = self.part("members that are not ELF", "member", "other sections", false);
+                self.grow(part, bytes.len() as u64, bytes.len() as u64);
+                self.atom(None, "table", part, bytes.len() as u64, module);
+            }
+        }
+        let part = self.part("archive headers and symbol table", "header", "headers", false);
+        self.grow(part, rest, rest);
+        Ok(())
+    }
+
+    /// Add what the owners of a file have. All of an object is of `module`.
+    fn file(&mut self, file: &AuditedFile<'a>, module: Option<u32>) {
+        let (owners, coverage) = attributed(file);
+        let first = self.modules.len() as u32;
+        if module.is_none() {
+            let named = owners.modules.iter().map(|name| AuditedModule {
+                name: name.clone(),
+                archive: None,
+                kind: "".into(),
+            });
+            self.modules.extend(named);
+            self.module(Cow::Borrowed(UNKNOWN_MODULE), None);
+        }
+        let unknown = self.modules.len() as u32 - 1;
+        let of_owner = |owner: &Owner<'_>| match (module, owner.module) {
+            (Some(module), _) => module,
+            (None, Some(module)) => first + module,
+            (None, None) => unknown,
+        };
+        let mut pieces: Vec<(u32, u32, u64)> = Vec::new();
+        let mut homes: Vec<Option<u32>> = vec![None; owners.list.len()];
+        for (part, places) in self.parts_of(file) {
+            for claim in coverage.inside(places.clone()) {
+                pieces.push((claim.owner, part, claim.end - claim.start));
+                let owner = owners.list.get(claim.owner as usize);
+                if owner.is_some_and(|o| o.home.is_some_and(|h| (claim.start..claim.end).contains(&h)))
+                    && let Some(home) = homes.get_mut(claim.owner as usize)
+                {
+                    *home = Some(part);
+                }
+            }
+            // Zero-initialised memory is behind the bytes of the file.
+            let in_file = places.start < file.data.len() as u64;
+            let (padding, rest) = if in_file { unowned(file, &coverage, places) } else { (0, 0) };
+            if padding > 0 {
+                self.atom(None, "padding", part, padding, module.unwrap_or(unknown));
+            }
+            // What is left of an object is known to be of its module.
+            if let Some(module) = module.filter(|_| rest > 0) {
+                self.atom(None, "table", part, rest, module);
+            }
+        }
+        pieces.sort_unstable_by_key(|p| (p.0, p.1));
+        let mut atom_of: FxHashMap<u32, u32> = FxHashMap::default();
+        for group in pieces.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let Some((number, part, _)) = group.first().copied() else { continue };
+            let Some(owner) = owners.list.get(number as usize) else { continue };
+            let is_home = homes.get(number as usize).copied().flatten() == Some(part);
+            if is_home {
+                atom_of.insert(number, self.atoms.len() as u32);
+            }
+            let category = self.parts.get(part as usize).map_or("", |p| &*p.category);
+            let kind = match category {
+                "bss" => "bss",
+                _ if !is_home => "table",
+                "text" => "code",
+                "rodata" => "rodata",
+                _ => "data",
+            };
+            self.atom(owner.name.clone(), kind, part, group.iter().map(|p| p.2).sum(), of_owner(owner));
+        }
+        for group in duplicates::groups(file, &owners, &coverage) {
+            let atoms = group.iter().filter_map(|o| atom_of.get(o).copied()).collect();
+            self.duplicates.push(atoms);
+        }
+    }
+
+    /// The parts of a file with their places.
+    fn parts_of(&mut self, file: &AuditedFile<'a>) -> Vec<(u32, Range<u64>)> {
+        let mut found = Vec::new();
+        let mut end = 0u64;
+        for part in contents::file(file.data).parts {
+            let start = end;
+            end += part.bytes;
+            let section = part.section.and_then(|s| file.section(s));
+            let bytes = file.data.get(start as usize..end as usize).unwrap_or_default();
+            let (name, what, category) = match part.what {
+                "padding" if bytes.iter().any(|b| *b != 0) => {
+                    ("bytes outside of sections", "section", "other sections")
+                }
+                what => (&*part.name, what, part.category),
+            };
+            // Sections of one name are one in an object, as they will be in the program.
+            let number = match file.is_object() {
+                true => self.part(name, what, category, part.loaded),
+                false => {
+                    let (name, what) = (Cow::Owned(name.to_owned()), Cow::Borrowed(what));
+                    let (category, address, loaded) = (Cow::Borrowed(category), part.address, part.loaded);
+                    self.parts.push(ReadPart { name, what, category, address, size: 0, bytes: 0, loaded });
+                    self.parts.len() as u32 - 1
+                }
+            };
+            self.grow(number, part.size, part.bytes);
+            let places = match section.filter(|s| s.bytes.is_empty()) {
+                Some(section) => section.start..section.end(),
+                None => start..end,
+            };
+            found.push((number, places));
+        }
+        found
+    }
+
+    fn atom(&mut self, name: Option<Cow<'a, str>>, kind: &'static str, part: u32, size: u64, module: u32) {
+        let section = self.parts.get(part as usize).map_or(Cow::Borrowed(""), |p| p.name.clone());
+        self.atoms.push(Atom {
+            module,
+            section,
+            section_index: None,
+            offset: 0,
+            size,
+            kind: Cow::Borrowed(kind),
+            state: AtomState::Kept,
+            discarded: false,
+            merge: false,
+            linker_live: true,
+            main: name.is_some().then_some(0),
+            symbols: name.into_iter().collect(),
+            shares: Vec::new(),
+            placed: Some(part),
+        });
+    }
+
+    /// Forget the files that have no bytes: another name for a compile unit, or one without code.
+    fn forget_empty_modules(&mut self) {
+        let mut number = vec![None; self.modules.len()];
+        for atom in &self.atoms {
+            if let Some(slot) = number.get_mut(atom.module as usize) {
+                *slot = Some(0);
+            }
+        }
+        let mut next = 0;
+        for slot in number.iter_mut().flatten() {
+            *slot = next;
+            next += 1;
+        }
+        let mut kept = number.iter();
+        self.modules.retain(|_| kept.next().is_some_and(Option::is_some));
+        for atom in &mut self.atoms {
+            atom.module = number.get(atom.module as usize).copied().flatten().unwrap_or(atom.module);
+        }
+    }
+
+    /// The model, once it is sure that no byte is counted twice or not at all.
+    fn model(mut self, path: &str, length: u64, kind: ElfKind) -> Result<Model<'a>> {
+        self.forget_empty_modules();
+        let wrong = |what: String| Error::new(Stage::Report, format!("internal error: {what}")).in_file(path);
+        let bytes = sum(self.parts.iter().map(|p| p.bytes));
+        if bytes != Some(length) {
+            return Err(wrong(format!("the parts of the file are {bytes:?} bytes and not {length}")));
+        }
+        if sum(self.parts.iter().map(|p| p.size)).is_none() {
+            return Err(Error::new(Stage::Load, "has sections of a size beyond all bounds").in_file(path));
+        }
+        let mut taken = vec![0u64; self.parts.len()];
+        for atom in &self.atoms {
+            if let Some(taken) = atom.placed.and_then(|p| taken.get_mut(p as usize)) {
+                *taken += atom.size;
+            }
+        }
+        for (part, taken) in self.parts.iter().zip(&taken) {
+            let most = if part.category == "bss" { part.size } else { part.bytes };
+            if *taken > most {
+                return Err(wrong(format!("{} has {most} bytes, and {taken} are attributed", part.name)));
+            }
+        }
+        let linker = ReadLinker { dialect: "".into(), gc_sections: false, icf: "".into() };
+        Ok(Model {
+            path: path.to_owned(),
+            report: ReportHead {
+                linker,
+                output: Cow::Owned(path.to_owned()),
+                level: "".into(),
+                shadow: false,
+                pruned: false,
+                analysed: false,
+                not_pruned: None,
+                linked: None,
+                not_analysed: None,
+                unwind: None,
+            },
+            elf: Some(kind),
+            modules: self.modules,
+            atoms: self.atoms,
+            roots: Vec::new(),
+            kinds: Vec::new(),
+            edges: Vec::new(),
+            imports: Vec::new(),
+            import_edges: Vec::new(),
+            limits: Vec::new(),
+            duplicates: self.duplicates,
+            parts: self.parts,
+            file_size: Some(length),
+            file_hash: None,
+            value_flow: None,
+            call_sites: Vec::new(),
+        })
+    }
+}
+
+/// Who has which bytes of a file.
+fn attributed<'a>(file: &AuditedFile<'a>) -> (Owners<'a>, Coverage) {
+    let (mut owners, mut coverage) = (Owners::default(), Coverage::default());
+    let pointers = pointers::pointers(file);
+    let entries = unwind::entries(file, &pointers);
+    owners.define(file, &entries, &mut coverage);
+    let mut of_units = Vec::new();
+    if !file.is_object() {
+        let ranges = units::read(file, &mut owners, &mut of_units);
+        owners.join_modules(file, &ranges);
+    }
+    coverage.add(of_units);
+    pointers::slots(file, &pointers, &mut owners, &mut coverage);
+    coverage.add(unwind::claims(file, &entries, &coverage));
+    references::claim(file, &pointers, &mut coverage);
+    let mut claims = pointers::entries(file, &pointers, &mut owners, &coverage);
+    claims.extend(tables::claims(file, &mut owners, &coverage));
+    coverage.add(claims);
+    (owners, coverage)
+}
+
+/// How many bytes of a range nobody owns: those that are padding, and the others.
+fn unowned(file: &AuditedFile<'_>, coverage: &Coverage, places: Range<u64>) -> (u64, u64) {
+    let (mut padding, mut rest) = (0, 0);
+    for gap in coverage.gaps(places) {
+        let bytes = file.data.get(gap.start as usize..gap.end as usize).unwrap_or_default();
+        let section = file.section_of(gap.start).filter(|s| s.is_loaded());
+        let is_padding = section.is_some_and(|s| match s.is_code() {
+            true => summaries::native::is_padding(bytes),
+            false => gap.end - gap.start < MOST_PADDING && bytes.iter().all(|b| *b == 0),
+        });
+        *(if is_padding { &mut padding } else { &mut rest }) += gap.end - gap.start;
+    }
+    (padding, rest)
+}

@@ -1,0 +1,104 @@
+//! The functions and objects of a file, by symbols and unwind entries, and the source files that they are of.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+
+use object::elf;
+
+use super::coverage::{Claim, Coverage};
+use super::file::{AuditedFile, AuditedSymbol};
+use super::owners::{Owner, Owners};
+use super::units::UnitRanges;
+use super::unwind::UnwindEntry;
+
+impl<'a> Owners<'a> {
+    /// Claim what symbols and unwind entries say that functions and objects have.
+    pub(super) fn define(&mut self, file: &AuditedFile<'a>, unwind: &[UnwindEntry], coverage: &mut Coverage) {
+        let has_functions = |s: &AuditedSymbol<'_>| s.is_definition() && s.kind == elf::STT_FUNC;
+        let table = match file.static_symbols.symbols.iter().any(has_functions) {
+            true => &file.static_symbols,
+            false if file.dynamic_symbols.symbols.is_empty() => &file.static_symbols,
+            false => &file.dynamic_symbols,
+        };
+        let mut symbols: Vec<&AuditedSymbol<'a>> =
+            table.symbols.iter().filter(|s| s.is_definition()).collect();
+        symbols.retain(|s| !s.name.is_empty());
+        symbols.sort_by_key(|s| (s.place, Reverse(s.size), rank(s)));
+        symbols.dedup_by_key(|s| s.place);
+        // Symbols without a size own what follows, in sections of code alone.
+        let mut unsized_symbols: Vec<(u64, u64, u32)> = Vec::new();
+        let mut claims = Vec::new();
+        for symbol in symbols {
+            let Some((start, section)) = symbol.place.zip(symbol.section.and_then(|s| file.section(s)))
+            else {
+                continue;
+            };
+            if symbol.size == 0 && !section.is_code() {
+                continue;
+            }
+            let module = symbol.file.map(|f| self.module(String::from_utf8_lossy(f)));
+            let name = Some(String::from_utf8_lossy(symbol.name));
+            let owner = self.push(Owner { name, home: Some(start), module });
+            match symbol.size {
+                0 => unsized_symbols.push((start, section.end(), owner)),
+                size => {
+                    claims.push(Claim { start, end: start.saturating_add(size).min(section.end()), owner })
+                }
+            }
+        }
+        coverage.add(claims);
+        let at = |place: u64| {
+            let found = unsized_symbols.binary_search_by_key(&place, |s| s.0).ok();
+            found.and_then(|i| unsized_symbols.get(i)).map(|s| s.2)
+        };
+        let mut claims = Vec::new();
+        for entry in unwind.iter().filter(|e| e.end > e.start) {
+            if coverage.owner(entry.start).is_none() {
+                let nameless = || Owner {
+                    name: Some(Cow::Owned(format!("[function at {:#x}]", entry.address))),
+                    home: Some(entry.start),
+                    module: None,
+                };
+                let owner = at(entry.start).unwrap_or_else(|| self.push(nameless()));
+                claims.push(Claim { start: entry.start, end: entry.end, owner });
+            }
+        }
+        coverage.add(claims);
+        let mut claims = Vec::new();
+        for (number, (start, section_end, owner)) in unsized_symbols.iter().enumerate() {
+            let next = unsized_symbols.get(number + 1).map_or(u64::MAX, |s| s.0);
+            let end = coverage.free_until(*start, next.min(*section_end));
+            claims.push(Claim { start: *start, end, owner: *owner });
+        }
+        coverage.add(claims);
+    }
+
+    /// Give what is in the code of a compile unit to it, and what is of a file of the same name alone.
+    pub(super) fn join_modules(&mut self, file: &AuditedFile<'_>, units: &UnitRanges) {
+        let base = |m: u32| self.modules.get(m as usize).map(|name| name.rsplit('/').next().unwrap_or(name));
+        let mut by_base: Vec<(Option<&str>, u32)> =
+            units.modules().into_iter().map(|m| (base(m), m)).collect();
+        by_base.sort_unstable();
+        let unit_of = |m: u32| {
+            let first = by_base.partition_point(|b| b.0 < base(m));
+            let mut found = by_base.get(first..).unwrap_or(&[]).iter().take_while(|b| b.0 == base(m));
+            found.next().map(|b| b.1).filter(|_| found.next().is_none())
+        };
+        for owner in self.list.iter_mut() {
+            let Some(home) = owner.home else { continue };
+            let address = file.section_of(home).map(|s| s.address.wrapping_add(home - s.start));
+            let by_address = address.and_then(|a| units.module(a));
+            owner.module = by_address.or_else(|| owner.module.and_then(unit_of)).or(owner.module);
+        }
+    }
+}
+
+/// The better name of two is the smaller: global ones come before local ones, and labels last.
+fn rank(symbol: &AuditedSymbol<'_>) -> u8 {
+    match symbol.bind {
+        _ if symbol.name.starts_with(b".L") => 3,
+        elf::STB_GLOBAL => 0,
+        elf::STB_WEAK => 1,
+        _ => 2,
+    }
+}

@@ -1,0 +1,163 @@
+//! Addresses in data, by relocations: which place holds the address of which other place or imported symbol.
+
+use object::elf;
+
+use super::coverage::{Claim, Coverage};
+use super::file::{AuditedFile, AuditedRelocation};
+use super::owners::Owners;
+
+/// A place that holds an address, and the entry of a table that says so.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pointer {
+    /// The places of the entry; `None` where the file has no entry for it.
+    entry: Option<(u64, u64)>,
+    pub(super) place: Option<u64>,
+    /// The place that it holds the address of.
+    pub(super) target: Option<u64>,
+    /// The symbol that it names, and the section of its table.
+    symbol: Option<(u32, u32)>,
+    is_jump_slot: bool,
+}
+
+/// All pointers that relocations say, and in a program at a fixed address those that its words are.
+pub(super) fn pointers(file: &AuditedFile<'_>) -> Vec<Pointer> {
+    let mut found: Vec<Pointer> = file.relocations().iter().map(|r| pointer(file, r)).collect();
+    for (entry, place) in file.packed_relocations() {
+        let target = file.word(place).and_then(|address| file.place(address));
+        let entry = Some((entry, entry + 8));
+        found.push(Pointer { entry, place: Some(place), target, symbol: None, is_jump_slot: false });
+    }
+    if file.kind == elf::ET_EXEC {
+        words(file, &mut found);
+    }
+    found
+}
+
+fn pointer(file: &AuditedFile<'_>, relocation: &AuditedRelocation) -> Pointer {
+    let place = relocation.place;
+    let symbol = (relocation.symbol != 0).then_some((relocation.symbols, relocation.symbol));
+    let definition =
+        symbol.and_then(|(table, number)| file.table(table)?.symbols.get(number as usize)?.place);
+    // In code these are relative to the end of their field, in unwind entries to its start.
+    let relative = [
+        elf::R_X86_64_PC32,
+        elf::R_X86_64_PLT32,
+        elf::R_X86_64_GOTPCREL,
+        elf::R_X86_64_GOTPCRELX,
+        elf::R_X86_64_REX_GOTPCRELX,
+        elf::R_X86_64_GOTTPOFF,
+        elf::R_X86_64_TLSGD,
+    ];
+    let is_in_code = || place.and_then(|p| file.section_of(p)).is_some_and(|s| s.is_code());
+    let behind = if relative.contains(&relocation.kind) && is_in_code() { 4 } else { 0 };
+    let by_symbol = |start: u64| start.checked_add_signed(relocation.addend)?.checked_add(behind);
+    let target = match symbol {
+        Some(_) => definition.and_then(by_symbol),
+        None => file.place(relocation.addend as u64),
+    };
+    Pointer {
+        entry: Some((relocation.entry, relocation.entry + 24)),
+        place,
+        target,
+        symbol,
+        is_jump_slot: relocation.kind == elf::R_X86_64_JUMP_SLOT,
+    }
+}
+
+/// Aligned words of data that are addresses of the program. A number that is one by chance counts too.
+fn words(file: &AuditedFile<'_>, found: &mut Vec<Pointer>) {
+    let is_table = |s: &str| s.starts_with(".got") || s.ends_with("_array");
+    for section in file.sections.iter().filter(|s| s.is_data() || s.is_loaded() && is_table(&s.name)) {
+        let skipped = section.address.wrapping_neg() % 8;
+        let words = section.bytes.get(skipped as usize..).unwrap_or_default().chunks_exact(8);
+        for (number, word) in words.enumerate() {
+            let target = file.place(word.try_into().map_or(0, u64::from_le_bytes));
+            let place = Some(section.start + skipped + number as u64 * 8);
+            if target.is_some() {
+                found.push(Pointer { entry: None, place, target, symbol: None, is_jump_slot: false });
+            }
+        }
+    }
+}
+
+/// The owner of what a pointer leads to.
+fn target_owner<'a>(
+    file: &AuditedFile<'a>,
+    pointer: &Pointer,
+    owners: &mut Owners<'a>,
+    coverage: &Coverage,
+) -> Option<u32> {
+    let by_symbol = |owners: &mut Owners<'a>| {
+        let (table, number) = pointer.symbol?;
+        owners.of_symbol(file.table(table)?.symbols.get(number as usize)?, coverage)
+    };
+    pointer.target.and_then(|t| coverage.owner(t)).or_else(|| by_symbol(owners))
+}
+
+/// The slots of the global offset table and of arrays of functions, and the stubs of the procedure linkage table.
+pub(super) fn slots<'a>(
+    file: &AuditedFile<'a>,
+    pointers: &[Pointer],
+    owners: &mut Owners<'a>,
+    coverage: &mut Coverage,
+) {
+    let arrays = [elf::SHT_INIT_ARRAY, elf::SHT_FINI_ARRAY, elf::SHT_PREINIT_ARRAY];
+    let mut claims = Vec::new();
+    let mut jumps = Vec::new();
+    for pointer in pointers {
+        let Some(place) = pointer.place else { continue };
+        let is_table =
+            |s: &super::file::AuditedSection<'_>| s.name.starts_with(".got") || arrays.contains(&s.kind);
+        if !file.section_of(place).is_some_and(is_table) {
+            continue;
+        }
+        let owner = target_owner(file, pointer, owners, coverage);
+        claims.extend(owner.map(|owner| Claim { start: place, end: place + 8, owner }));
+        jumps.extend(pointer.is_jump_slot.then_some(owner));
+    }
+    coverage.add(claims);
+    let mut claims = Vec::new();
+    for section in file.sections.iter().filter(|s| s.is_code() && is_linkage(&s.name) && !file.is_object()) {
+        let width = if section.name == ".plt.got" && section.entry_size == 8 { 8 } else { 16 };
+        let stub = |address: u64| section.start + (address.wrapping_sub(section.address)) / width * width;
+        let mut add = |start: u64, owner: u32| {
+            claims.push(Claim { start, end: (start + width).min(section.end()), owner })
+        };
+        summaries::native::data_references(section.bytes, section.address, false, &mut |at, target| {
+            if let Some(owner) = file.place(target).and_then(|slot| coverage.owner(slot)) {
+                add(stub(at), owner);
+            }
+        });
+        // Stubs of a table that only pushes numbers: behind the first, in the order of the relocations.
+        if section.name == ".plt" {
+            for (owner, start) in jumps.iter().zip((section.start..section.end()).step_by(16).skip(1)) {
+                if let Some(owner) = owner {
+                    add(start, *owner);
+                }
+            }
+        }
+    }
+    coverage.add(claims);
+}
+
+/// Whether a section has the stubs by which code calls other files.
+pub(super) fn is_linkage(name: &str) -> bool {
+    name.starts_with(".plt") || name == ".iplt"
+}
+
+/// The entries of relocation tables, for the owners of the relocated places.
+pub(super) fn entries<'a>(
+    file: &AuditedFile<'a>,
+    pointers: &[Pointer],
+    owners: &mut Owners<'a>,
+    coverage: &Coverage,
+) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for pointer in pointers {
+        let Some((start, end)) = pointer.entry else { continue };
+        let owner = pointer.place.and_then(|p| coverage.owner(p));
+        let owner = owner.or_else(|| target_owner(file, pointer, owners, coverage));
+        claims.extend(owner.map(|owner| Claim { start, end, owner }));
+    }
+    claims
+}

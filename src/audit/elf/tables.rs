@@ -1,0 +1,80 @@
+//! Symbol tables, their names, and the tables by which the loader finds symbols: each entry belongs to the owner of its symbol.
+
+use object::elf;
+
+use super::coverage::{Claim, Coverage};
+use super::file::{AuditedFile, AuditedSection, AuditedTable};
+use super::owners::Owners;
+
+/// What the entries of all tables of symbols have.
+pub(super) fn claims<'a>(file: &AuditedFile<'a>, owners: &mut Owners<'a>, coverage: &Coverage) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for table in [&file.static_symbols, &file.dynamic_symbols] {
+        let of: Vec<Option<u32>> = table.symbols.iter().map(|s| owners.of_symbol(s, coverage)).collect();
+        of_symbols(file, table, &of, &mut claims);
+        if table.section == 0 {
+            continue;
+        }
+        for section in file.sections.iter().filter(|s| s.link == table.section) {
+            let mut add = |offset: u64, size: u64, owner: &Option<u32>| {
+                let start = section.start.saturating_add(offset);
+                let end = start.saturating_add(size).min(section.end());
+                claims.extend(owner.map(|owner| Claim { start, end, owner }));
+            };
+            let (first, offset, size) = match section.kind {
+                elf::SHT_GNU_VERSYM => (0, 0, 2),
+                elf::SHT_HASH => match chains_of_hash(section) {
+                    Some(offset) => (0, offset, 4),
+                    None => continue,
+                },
+                elf::SHT_GNU_HASH => match chains_of_gnu_hash(section) {
+                    Some((first, offset)) => (first, offset, 4),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            for (number, owner) in of.iter().skip(first).enumerate() {
+                add(offset + number as u64 * size, size, owner);
+            }
+        }
+    }
+    claims
+}
+
+/// The entries of a table and their names.
+fn of_symbols(
+    file: &AuditedFile<'_>,
+    table: &AuditedTable<'_>,
+    owners: &[Option<u32>],
+    claims: &mut Vec<Claim>,
+) {
+    let (Some(section), Some(strings)) = (file.section(table.section), file.section(table.strings)) else {
+        return;
+    };
+    for (number, (symbol, owner)) in table.symbols.iter().zip(owners).enumerate() {
+        let Some(owner) = *owner else { continue };
+        let start = section.start + number as u64 * 24;
+        claims.push(Claim { start, end: (start + 24).min(section.end()), owner });
+        if symbol.name.is_empty() {
+            continue;
+        }
+        let start = strings.start.saturating_add(symbol.name_offset);
+        let end = start.saturating_add(symbol.name.len() as u64 + 1).min(strings.end());
+        claims.push(Claim { start, end, owner });
+    }
+}
+
+fn number(section: &AuditedSection<'_>, at: usize) -> Option<u64> {
+    section.bytes.get(at * 4..at * 4 + 4)?.try_into().ok().map(|b| u64::from(u32::from_le_bytes(b)))
+}
+
+/// Where the chains begin, which have an entry for each symbol.
+fn chains_of_hash(section: &AuditedSection<'_>) -> Option<u64> {
+    Some(8 + number(section, 0)? * 4)
+}
+
+/// The first symbol that has an entry, and where the entries begin.
+fn chains_of_gnu_hash(section: &AuditedSection<'_>) -> Option<(usize, u64)> {
+    let (buckets, first, words) = (number(section, 0)?, number(section, 1)?, number(section, 2)?);
+    Some((first as usize, 16 + words * 8 + buckets * 4))
+}

@@ -1,0 +1,151 @@
+//! The unwind entries of `.eh_frame`, its index, and the exception tables: each entry belongs to the function that it covers.
+
+use super::coverage::{Claim, Coverage};
+use super::file::{AuditedFile, AuditedSection};
+use super::pointers::{Pointer, is_linkage};
+use gimli::{BaseAddresses, CieOrFde, EhFrame, UnwindSection as _};
+
+/// A frame description entry (FDE), which covers one function.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UnwindEntry {
+    /// The places of the entry in its section.
+    record: (u64, u64),
+    /// The first place of its function and the one behind the last; these are the same in an object, whose symbols have sizes.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// The address of the first byte of its function.
+    pub(super) address: u64,
+    /// The place of its exception table.
+    exceptions: Option<u64>,
+}
+
+const EXCEPTIONS: &str = ".gcc_except_table";
+
+/// The entries of all sections of unwind entries.
+pub(super) fn entries(file: &AuditedFile<'_>, pointers: &[Pointer]) -> Vec<UnwindEntry> {
+    let mut found = Vec::new();
+    for section in file.sections.iter().filter(|s| s.name == ".eh_frame" && s.is_loaded()) {
+        match file.is_object() {
+            true => relocated(file, section, pointers, &mut found),
+            false => linked(file, section, &mut found),
+        }
+    }
+    found
+}
+
+fn linked(file: &AuditedFile<'_>, section: &AuditedSection<'_>, found: &mut Vec<UnwindEntry>) {
+    let address_of = |name: &str| file.sections.iter().find(|s| s.name == name).map_or(0, |s| s.address);
+    let bases = BaseAddresses::default()
+        .set_eh_frame(section.address)
+        .set_eh_frame_hdr(address_of(".eh_frame_hdr"))
+        .set_text(address_of(".text"))
+        .set_got(address_of(".got"));
+    let frames = EhFrame::new(section.bytes, gimli::LittleEndian);
+    let mut entries = frames.entries(&bases);
+    // The common entry of the last one is that of the next one, too, nearly always.
+    let mut common = None;
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let parsed = partial.parse(|frames, bases, offset| match &common {
+            Some((at, cie)) if *at == offset => Ok(gimli::CommonInformationEntry::clone(cie)),
+            _ => {
+                let cie = frames.cie_from_offset(bases, offset)?;
+                common = Some((offset, cie.clone()));
+                Ok(cie)
+            }
+        });
+        let Ok(fde) = parsed else { continue };
+        let Some(start) = file.place(fde.initial_address()) else { continue };
+        // One entry covers all stubs together.
+        if file.section_of(start).is_some_and(|s| is_linkage(&s.name)) {
+            continue;
+        }
+        let last = fde.len().checked_sub(1).and_then(|n| file.place(fde.initial_address().wrapping_add(n)));
+        let record = section.start + fde.offset() as u64;
+        let exceptions = match fde.lsda() {
+            Some(gimli::Pointer::Direct(address)) => file.place(address),
+            _ => None,
+        };
+        found.push(UnwindEntry {
+            record: (record, record + 4 + fde.entry_len() as u64),
+            start,
+            end: last.map_or(start, |l| l + 1),
+            address: fde.initial_address(),
+            exceptions,
+        });
+    }
+}
+
+/// The entries of an object: their first relocation says what function they are of, the next one in an exception table which one.
+fn relocated(
+    file: &AuditedFile<'_>,
+    section: &AuditedSection<'_>,
+    pointers: &[Pointer],
+    found: &mut Vec<UnwindEntry>,
+) {
+    let mut places: Vec<(u64, u64)> = Vec::new();
+    for pointer in pointers {
+        let place = pointer.place.filter(|p| (section.start..section.end()).contains(p));
+        places.extend(place.zip(pointer.target));
+    }
+    places.sort_unstable();
+    let is_exceptions = |p: &u64| file.section_of(*p).is_some_and(|s| s.name.starts_with(EXCEPTIONS));
+    let word = |at: u64| {
+        let at = usize::try_from(at).ok()?;
+        section.bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
+    };
+    let mut at = 0;
+    while let (Some(length), Some(id)) = (word(at).filter(|l| (4..u32::MAX).contains(l)), word(at + 4)) {
+        let end = at + 4 + u64::from(length);
+        let record = (section.start + at, section.start + end.min(section.size));
+        let first = places.partition_point(|p| p.0 < record.0 + 8);
+        let inside = || places.get(first..).unwrap_or(&[]).iter().take_while(|p| p.0 < record.1);
+        let function = inside().next().filter(|p| id != 0 && p.0 == record.0 + 8);
+        if let Some((_, start)) = function {
+            found.push(UnwindEntry {
+                record,
+                start: *start,
+                end: *start,
+                address: 0,
+                exceptions: inside().skip(1).map(|p| p.1).find(is_exceptions),
+            });
+        }
+        at = end;
+    }
+}
+
+/// What the entries, their index and exception tables have, for the owners of the functions.
+pub(super) fn claims(file: &AuditedFile<'_>, entries: &[UnwindEntry], coverage: &Coverage) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    let mut tables: Vec<(u64, u32)> = Vec::new();
+    for entry in entries {
+        let Some(owner) = coverage.owner(entry.start) else { continue };
+        claims.push(Claim { start: entry.record.0, end: entry.record.1, owner });
+        tables.extend(entry.exceptions.map(|place| (place, owner)));
+    }
+    // A table ends where the next one begins.
+    tables.sort_unstable();
+    tables.dedup_by_key(|t| t.0);
+    for (number, (start, owner)) in tables.iter().enumerate() {
+        let Some(section) = file.section_of(*start).filter(|s| s.name.starts_with(EXCEPTIONS)) else {
+            continue;
+        };
+        let end = tables.get(number + 1).map_or(u64::MAX, |t| t.0).min(section.end());
+        claims.push(Claim { start: *start, end, owner: *owner });
+    }
+    for section in file.sections.iter().filter(|s| s.name == ".eh_frame_hdr" && !file.is_object()) {
+        // Version 1 with a count of 4 bytes and pairs of 4 bytes relative to the section, as all linkers write it.
+        if !section.bytes.starts_with(&[1, 0x1b, 0x03, 0x3b]) {
+            continue;
+        }
+        let pairs = section.bytes.get(12..).unwrap_or_default().chunks_exact(8);
+        for (number, pair) in pairs.enumerate() {
+            let distance = pair.first_chunk().map_or(0, |b| i32::from_le_bytes(*b));
+            let function = file.place(section.address.wrapping_add_signed(distance.into()));
+            let start = section.start + 12 + number as u64 * 8;
+            let owner = function.and_then(|f| coverage.owner(f));
+            claims.extend(owner.map(|owner| Claim { start, end: start + 8, owner }));
+        }
+    }
+    claims
+}
