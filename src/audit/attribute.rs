@@ -217,6 +217,9 @@ impl<'m, 'a> ItemNames<'m, 'a> {
                 None => format!("[rest of {}]", place(self.model, atom, None)),
             },
             GroupBy::Namespace | GroupBy::NamespaceWithStd => match linker_name {
+                Some(s) if self.model.elf.is_some() && s.starts_with("[function at ") => {
+                    "[no symbol]".to_owned()
+                }
                 Some(s) => {
                     let name = demangle::demangle(s);
                     let of_unit = || demangle::crate_of_unit(&module?.name).map(str::to_owned);

@@ -156,7 +156,7 @@ pub(crate) fn qualified(name: &str) -> &str {
 }
 
 /// The first `depth` segments of the path that a demangled name is in (the last segment is its own): namespaces and
-/// classes of C++, crate and modules of Rust. `None` for a name without any.
+/// classes of C++, crate and modules of Rust, of a generic implementation those of its trait. `None` for a name without any.
 pub(crate) fn namespace(name: &str, depth: usize) -> Option<String> {
     let mut path = qualified(name);
     // `<T as Trait>::method` and `<T>::method` are of T's crate.
@@ -176,6 +176,12 @@ pub(crate) fn namespace(name: &str, depth: usize) -> Option<String> {
             // `T as Trait`: T's own name is no namespace.
             break;
         }
+    }
+    // A parameter of a generic implementation has no path; its trait has one.
+    if segments.is_empty()
+        && let Some((_, of_trait)) = path.split_once(" as ").filter(|_| qualified(name).starts_with('<'))
+    {
+        return namespace(of_trait, depth);
     }
     let plain = |s: &&str| s.split('<').next().unwrap_or(s).to_owned();
     let found: Vec<String> = segments.iter().take(depth.max(1)).map(plain).collect();
@@ -279,6 +285,8 @@ mod tests {
             ("core::fmt::Formatter::pad", 1, Some("core")),
             ("<alloc::vec::Vec<T> as core::ops::Drop>::drop", 1, Some("alloc")),
             ("<&mut std::io::Stderr as core::fmt::Write>::write_str", 2, Some("std::io")),
+            ("<T as core::convert::Into<U>>::into", 1, Some("core")),
+            ("<[T] as alloc::slice::Join>::join", 2, Some("alloc::slice")),
             ("main", 1, None),
             ("ns::operator<<(std::ostream&, int)", 1, Some("ns")),
         ];

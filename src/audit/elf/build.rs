@@ -239,10 +239,8 @@ impl<'a> ModelBuilder<'a> {
                 *slot = Some(0);
             }
         }
-        let mut next = 0;
-        for slot in number.iter_mut().flatten() {
+        for (next, slot) in (0u32..).zip(number.iter_mut().flatten()) {
             *slot = next;
-            next += 1;
         }
         let mut kept = number.iter();
         self.modules.retain(|_| kept.next().is_some_and(Option::is_some));

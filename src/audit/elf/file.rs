@@ -37,6 +37,12 @@ pub(super) struct AuditedSection<'a> {
 }
 
 impl AuditedSection<'_> {
+    /// Whether it has a name, perhaps behind that of its copy (BOLT's `.bolt.org.eh_frame`) or before that of a function.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        let rest = self.name.strip_prefix(".bolt.org").unwrap_or(&self.name).strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+
     fn has(&self, flag: elf::SectionFlags) -> bool {
         self.flags & flag.0 != 0
     }
@@ -64,12 +70,14 @@ impl AuditedSection<'_> {
 
     /// Compilers put constants, variables and strings there.
     pub(super) fn is_data(&self) -> bool {
-        let is_table = [".eh_frame", ".gcc_except_table", ".got", ".plt", ".interp"];
+        let is_table = [".got", ".plt", ".interp"];
+        let is_unwind = [".eh_frame", ".eh_frame_hdr", ".gcc_except_table"];
         let is_contents = self.kind == elf::SHT_PROGBITS || self.kind == elf::SHT_NOBITS;
         self.is_loaded()
             && is_contents
             && !self.is_code()
             && !is_table.iter().any(|t| self.name.starts_with(t))
+            && !is_unwind.iter().any(|t| self.is_named(t))
     }
 }
 
@@ -277,7 +285,7 @@ impl<'a> AuditedFile<'a> {
             .map(|entry| (entry as u64, (entry >> 64) as u64))
             .collect();
         let has = |tag: elf::DynamicTag| entries.iter().find(|e| e.0 == tag.0 as u64).map(|e| e.1);
-        let is_pie = has(elf::DT_FLAGS_1).is_some_and(|flags| flags & elf::DF_1_PIE.0 as u64 != 0);
+        let is_pie = has(elf::DT_FLAGS_1).is_some_and(|flags| flags & elf::DF_1_PIE.0 != 0);
         let has_interpreter = self.sections.iter().any(|s| s.name == ".interp");
         self.kind == elf::ET_EXEC || is_pie || has_interpreter && has(elf::DT_SONAME).is_none()
     }

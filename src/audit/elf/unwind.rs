@@ -24,7 +24,7 @@ const EXCEPTIONS: &str = ".gcc_except_table";
 /// The entries of all sections of unwind entries.
 pub(super) fn entries(file: &AuditedFile<'_>, pointers: &[Pointer]) -> Vec<UnwindEntry> {
     let mut found = Vec::new();
-    for section in file.sections.iter().filter(|s| s.name == ".eh_frame" && s.is_loaded()) {
+    for section in file.sections.iter().filter(|s| s.is_named(".eh_frame") && s.is_loaded()) {
         match file.is_object() {
             true => relocated(file, section, pointers, &mut found),
             false => linked(file, section, &mut found),
@@ -89,7 +89,7 @@ fn relocated(
         places.extend(place.zip(pointer.target));
     }
     places.sort_unstable();
-    let is_exceptions = |p: &u64| file.section_of(*p).is_some_and(|s| s.name.starts_with(EXCEPTIONS));
+    let is_exceptions = |p: &u64| file.section_of(*p).is_some_and(|s| s.is_named(EXCEPTIONS));
     let word = |at: u64| {
         let at = usize::try_from(at).ok()?;
         section.bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
@@ -127,13 +127,13 @@ pub(super) fn claims(file: &AuditedFile<'_>, entries: &[UnwindEntry], coverage: 
     tables.sort_unstable();
     tables.dedup_by_key(|t| t.0);
     for (number, (start, owner)) in tables.iter().enumerate() {
-        let Some(section) = file.section_of(*start).filter(|s| s.name.starts_with(EXCEPTIONS)) else {
+        let Some(section) = file.section_of(*start).filter(|s| s.is_named(EXCEPTIONS)) else {
             continue;
         };
         let end = tables.get(number + 1).map_or(u64::MAX, |t| t.0).min(section.end());
         claims.push(Claim { start: *start, end, owner: *owner });
     }
-    for section in file.sections.iter().filter(|s| s.name == ".eh_frame_hdr" && !file.is_object()) {
+    for section in file.sections.iter().filter(|s| s.is_named(".eh_frame_hdr") && !file.is_object()) {
         // Version 1 with a count of 4 bytes and pairs of 4 bytes relative to the section, as all linkers write it.
         if !section.bytes.starts_with(&[1, 0x1b, 0x03, 0x3b]) {
             continue;
