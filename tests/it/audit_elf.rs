@@ -190,7 +190,7 @@ fn changes_and_pages_without_a_report() {
     let mut session = Session::new("audit_elf/diff");
     session.write("main.c", SOURCE);
     session.mkdir("grown");
-    session.write("grown/main.c", &SOURCE.replace("x * 3 + 1;", "x * 3 + printf(banner) + x / 7;"));
+    session.write("grown/main.c", SOURCE.replace("x * 3 + 1;", "x * 3 + printf(banner) + x / 7;"));
     build(&mut session, "gcc", "-O2 -g main.c -o old");
     build(&mut session, "gcc", "-O2 -g grown/main.c -o new");
     let length = |name: &str| std::fs::metadata(session.path(name)).unwrap().len() as i64;
