@@ -140,7 +140,7 @@ fn read_output(bytes: &[u8]) {
 fn read_report(bytes: &[u8]) {
     let path = link::write("report.json", bytes);
     let page = link::place("page.html");
-    let commands: [(&str, &[&str]); 9] = [
+    let commands: [(&str, &[&str]); 11] = [
         ("top", &[]),
         ("dominators", &[]),
         ("why", &["main"]),

@@ -106,6 +106,7 @@ pub(crate) fn mapping(name: &[u8]) -> Option<&'static Mapping> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
