@@ -74,7 +74,7 @@ fn totals(audit: &Audit<'_>, output: &Path) -> Result<usize> {
             return Err(format!("top --by={by} adds up to {found}, the file has {length} bytes").into());
         }
     }
-    let answer = audit.json(&["top", "--by", "section", "report.json"])?;
+    let answer = audit.json(&["top", "--all", "--by", "section", "report.json"])?;
     let size = Command::new("size").arg("-A").arg(output).output()?;
     let mut compared = 0;
     for line in String::from_utf8_lossy(&size.stdout).lines() {

@@ -1,6 +1,6 @@
 //! The argument parser of `lto-prune audit COMMAND ...`: our options, names, and a report, an ELF file or a link line.
 //!
-//! Options of ours stand first. The first word that is no option and none of the command's own names is the report, if
+//! Options of ours stand before a link line, and anywhere with a report or a program. The first word that is no option and none of the command's own names is the report, if
 //! the file begins with `{`. A program, or an object or archive alone, is a file to audit, with a report behind it or without. Anything else
 //! begins a link line, with whatever options it has; `--` before it says that it is one.
 
@@ -233,17 +233,26 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
     // Any number of names may stand before --.
     let end = rest.iter().position(|w| w == "--").filter(|_| command == Command::Reach);
     let (rest, line) = rest.split_at(end.unwrap_or(rest.len()));
+    // Behind a report or a linked file stand options of the audit, for no link line begins with one.
+    let mut files: Vec<OsString> = Vec::new();
+    let is_behind = |parser: &mut lexopt::Parser| -> Result<bool> {
+        let left = parser.raw_args().map_err(mistake)?.as_slice().len();
+        let before = rest.get(..rest.len().saturating_sub(left)).unwrap_or(&[]);
+        Ok(command != Command::Diff && before.iter().any(|word| word == "--"))
+    };
     let mut parser = lexopt::Parser::from_args(rest);
     while let Some(arg) = parser.next().map_err(mistake)? {
         match arg {
             Short('h') | Long("help") => return Ok(AuditRequest::Help(Some(command))),
             Value(name) if command.names(&name, request.names.len()) => request.names.push(name),
             Value(first) => {
-                let words: Vec<OsString> =
-                    std::iter::once(first).chain(parser.raw_args().map_err(mistake)?).collect();
-                let before = rest.get(..rest.len().saturating_sub(words.len())).unwrap_or(&[]);
-                let is_line = before.iter().any(|word| word == "--") && command != Command::Diff;
-                let words = words.into_iter().chain(line.iter().cloned()).collect();
+                let is_line = is_behind(&mut parser)?;
+                if !files.is_empty() || is_alone(Path::new(&first)) && !is_line {
+                    files.push(first);
+                    continue;
+                }
+                let words = std::iter::once(first).chain(parser.raw_args().map_err(mistake)?);
+                let words = words.chain(line.iter().cloned()).collect();
                 request.by = grouping(request.by, joins_std)?;
                 return answer(request, words, is_line);
             }
@@ -257,8 +266,11 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
             other => return wrong(format!("{}; {LINE_OPTIONS}", other.unexpected())),
         }
     }
-    if let Some((_, line @ [_, ..])) = line.split_first() {
-        return answer(request, line.to_vec(), false);
+    let behind = line.split_first().map_or(&[][..], |(_, line)| line);
+    files.extend(behind.iter().cloned());
+    if !files.is_empty() {
+        request.by = grouping(request.by, joins_std)?;
+        return answer(request, files, false);
     }
     let wants = command.wants().join(" ");
     let what = match command {
@@ -387,7 +399,7 @@ fn source(command: Command, names: &[OsString], line: Vec<OsString>) -> Result<R
     match (report, rest) {
         (true, []) => Ok(ReportSource::Report(first.clone())),
         (true, [next, ..]) => wrong(format!(
-            "{} is a report, and nothing may follow it ({} does); options stand before it",
+            "{} is a report, and no other file may follow it ({} does)",
             first.to_string_lossy(),
             next.to_string_lossy()
         )),
@@ -454,6 +466,11 @@ fn file_kind(path: &Path) -> Option<AuditableFile> {
     super::elf::is_auditable(&start).then_some(AuditableFile::Input)
 }
 
+/// Whether a word is a report or a linked file, with which no link line begins.
+fn is_alone(path: &Path) -> bool {
+    is_report(path) || matches!(file_kind(path), Some(AuditableFile::Linked))
+}
+
 /// Whether a file begins as a JSON object does, or has the name of one.
 fn is_report(path: &Path) -> bool {
     if path.extension() == Some(OsStr::new("json")) {
@@ -497,6 +514,10 @@ mod tests {
         assert_eq!((found.by, found.number, found.format), (GroupBy::Module, Some(5), Format::Json));
         assert_eq!(found.source, ReportSource::Report("x.json".into()));
         assert_eq!(request("top -n5 x.json").number, Some(5));
+        assert_eq!(request("top x.json -n5 --by=crate --std").by, GroupBy::NamespaceWithStd);
+        let found = request("reach f x.json g --json");
+        assert_eq!((found.names, found.format), (vec!["f".into(), "g".into()], Format::Json));
+        assert_eq!(found.source, ReportSource::Report("x.json".into()));
         assert_eq!(request("top --std --by=crate x.json").by, GroupBy::NamespaceWithStd);
         let found = request("html --old=old.json -o page.html x.json");
         assert_eq!((found.old, found.output), (Some("old.json".into()), Some("page.html".into())));
@@ -535,7 +556,7 @@ mod tests {
         says("top --std x.json", "--by=crate --std");
         says("why --std main x.json", "why has no option --std");
         says("top --json=1 x.json", "unexpected argument for option '--json'");
-        says("top x.json y.json", "nothing may follow");
+        says("top x.json y.json", "no other file may follow");
         says("top --by", "missing argument for option '--by'");
         says("top -nx x.json", "a number, not x");
         says("top .", "a folder is neither");
