@@ -256,12 +256,6 @@ fn read_text(path: &Path) -> Result<String> {
 
 /// Link as `lto-prune LINE` does, into a folder that goes again, for the report.
 fn link(line: &[OsString], env: &Environment<'_>) -> Result<ReportText> {
-    if let [only] = line
-        && !only.as_encoded_bytes().starts_with(b"-")
-        && !Path::new(only).exists()
-    {
-        return Err(Error::new(Stage::Arguments, format!("{}: no such file", only.to_string_lossy())));
-    }
     let folder = tempfile::Builder::new().prefix("lto-prune-audit-").tempdir();
     let folder = folder.map_err(|e| Error::io(Stage::Link, std::env::temp_dir(), "make a folder in", e))?;
     let output = folder.path().join(output_name(line));
