@@ -1,8 +1,8 @@
 //! The argument parser of `lto-prune audit COMMAND ...`: our options, names, and a report, an ELF file or a link line.
 //!
 //! Options of ours stand before a link line, and anywhere with a report or a program. The first word that is no option and none of the command's own names is the report, if
-//! the file begins with `{`. A program, or an object or archive alone, is a file to audit, with a report behind it or without. Anything else
-//! begins a link line, with whatever options it has; `--` before it says that it is one.
+//! the file begins with `{`. A program, or an object or archive alone, is a file to audit, with a report behind it or without. Any other
+//! word begins a link line with its options, and so does each word behind `--`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -284,7 +284,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
     ))
 }
 
-/// What a line of the table is, where `core` and `alloc` may count as `std`.
+/// The grouping of a table in which `core` and `alloc` may count as `std`.
 fn grouping(by: GroupBy, joins_std: bool) -> Result<GroupBy> {
     match (by, joins_std) {
         (by, false) => Ok(by),

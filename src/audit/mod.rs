@@ -132,7 +132,7 @@ fn html(request: &Request, env: &Environment<'_>) -> Result<ExitCode> {
     }
 }
 
-/// The contents of a report or of another file, from which a model is read.
+/// A report or an ELF file that a model is made of.
 enum ModelText {
     Report(String),
     File(MappedFile),
@@ -180,28 +180,18 @@ fn model<'t>(source: &ReportSource, text: &'t ModelText) -> Result<Model<'t>> {
     if let ReportSource::File(path, Some(_)) = source {
         let path = Path::new(path);
         let data = MappedFile::open(path).map_err(|e| Error::io(Stage::Load, path, "read", e))?;
-        belong_together(&model, &data).map_err(|e| e.in_file(path.display().to_string()))?;
+        is_described(&model, &data)
+            .map_err(|why| Error::new(Stage::Report, why).in_file(path.display().to_string()))?;
     }
     Ok(model)
 }
 
-/// Whether a report is that of a file: the file has the size and the sections that the report says.
-fn belong_together(model: &Model<'_>, data: &[u8]) -> Result<()> {
-    let file = crate::report::contents::file(data);
-    let wrong = |what: String| {
-        Err(Error::new(Stage::Report, format!("is not the file of the report {}: {what}", model.path)))
-    };
-    if model.file_size != Some(file.size) {
-        let said =
-            model.file_size.map_or("no file".to_owned(), |size| format!("{} bytes", table::count(size)));
-        return wrong(format!("it has {} bytes, and the report says {said}", table::count(file.size)));
-    }
-    let found = file.parts.iter().map(|p| (&*p.name, p.address, p.size, p.bytes));
-    let said = model.parts.iter().map(|p| (&*p.name, p.address, p.size, p.bytes));
-    match found.clone().zip(said.clone()).find(|(found, said)| found != said) {
-        Some((found, _)) => wrong(format!("the report says another size or address of {}", found.0)),
-        None if found.count() != said.count() => wrong("the report says other sections".to_owned()),
-        None => Ok(()),
+/// Whether a file is the one that the report is about; else the reason.
+fn is_described(model: &Model<'_>, data: &[u8]) -> Result<(), String> {
+    match model.file_hash.as_deref() {
+        None => Err(format!("the report {} has no hash of its file", model.path)),
+        Some(hash) if hash == crate::hashing::hex(&crate::hashing::hash(data)) => Ok(()),
+        Some(_) => Err(format!("is not the file that the report {} is about", model.path)),
     }
 }
 
@@ -215,7 +205,7 @@ fn path_of(source: &ReportSource) -> String {
     }
 }
 
-/// What is audited. A link of ours has a temporary folder with the linked file, too.
+/// The input of an audit. If the audit linked it, the linked file is in a temporary folder.
 struct ReportText {
     text: ModelText,
     linked: Option<(tempfile::TempDir, PathBuf)>,
@@ -233,9 +223,7 @@ fn program(model: &Model<'_>, linked: Option<&Path>) -> Result<LinkedProgram, St
     let path = linked.unwrap_or(Path::new(&*model.report.output));
     let data =
         std::fs::read(path).map_err(|e| format!("{}: cannot read the linked file: {e}", path.display()))?;
-    if model.file_hash.as_deref() != Some(&crate::hashing::hex(&crate::hashing::hash(&data))) {
-        return Err(format!("{} is not the file that the report is about", path.display()));
-    }
+    is_described(model, &data).map_err(|why| format!("{}: {why}", path.display()))?;
     LinkedProgram::read(&data).ok_or_else(|| format!("{} is no ELF file", path.display()))
 }
 

@@ -3,7 +3,7 @@
 //! A statement says `not_affected` only for code that is proved to be absent, and `under_investigation` otherwise. The same question at
 //! the same `--timestamp` gives the same bytes.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
@@ -13,6 +13,9 @@ use crate::hashing;
 
 use super::args::ReachOptions;
 use super::table::DocumentFormat;
+
+/// Seconds from 1970 to the year 10000, whose dates RFC 3339 can't write.
+const END_OF_9999: u64 = 253_402_300_800;
 
 /// The claim of a document about a vulnerability.
 pub(crate) struct VexStatement {
@@ -44,17 +47,11 @@ pub(crate) fn document(
                 "vulnerability": { "name": vulnerability },
                 "products": [{ "@id": product }],
                 "status": "under_investigation",
+                "status_notes": statement.text,
             });
-            let further: &[(&str, &str)] = match statement.not_present {
-                true => &[
-                    ("status", "not_affected"),
-                    ("justification", "vulnerable_code_not_present"),
-                    ("impact_statement", &statement.text),
-                ],
-                false => &[("status_notes", &statement.text)],
-            };
-            for (key, text) in further {
-                claim[key] = Value::from(*text);
+            if statement.not_present {
+                claim["status"] = "not_affected".into();
+                claim["justification"] = "vulnerable_code_not_present".into();
             }
             json!({
                 "@context": "https://openvex.dev/ns/v0.2.0",
@@ -123,56 +120,25 @@ fn urn(hash: &[u8; 32]) -> String {
 
 /// The time of the document: what was given, else `SOURCE_DATE_EPOCH`, else now.
 fn timestamp(given: Option<&str>, env: &Environment<'_>) -> Result<String> {
-    let wrong = |message: String| Err(Error::new(Stage::Arguments, message));
-    if let Some(time) = given {
-        let shape: String = time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
-        return match shape == "0000-00-00T00:00:00Z" {
-            true => Ok(time.to_owned()),
-            false => wrong(format!("--timestamp is as 2026-01-31T12:00:00Z, not {time}")),
-        };
-    }
+    let wrong = |message: String| Error::new(Stage::Arguments, message);
     let epoch = env.get("SOURCE_DATE_EPOCH").map(|v| v.to_string_lossy().into_owned());
-    let seconds = match epoch {
-        Some(text) => match text.parse::<u64>() {
-            Ok(seconds) => seconds,
-            Err(_) => return wrong(format!("SOURCE_DATE_EPOCH is a number of seconds, not {text}")),
-        },
-        None => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+    let time = match (given, epoch) {
+        (Some(time), _) => humantime::parse_rfc3339(time)
+            .map_err(|_| wrong(format!("--timestamp is as 2026-01-31T12:00:00Z, not {time}")))?,
+        (None, Some(text)) => {
+            let seconds = text.parse().ok().filter(|seconds| *seconds < END_OF_9999);
+            let seconds = seconds
+                .ok_or_else(|| wrong(format!("SOURCE_DATE_EPOCH is a number of seconds, not {text}")))?;
+            UNIX_EPOCH + Duration::from_secs(seconds)
+        }
+        (None, None) => SystemTime::now(),
     };
-    Ok(rfc3339(seconds.min(253_402_300_799)))
-}
-
-/// Seconds since 1970 as RFC 3339 writes them, by Howard Hinnant's `civil_from_days`.
-fn rfc3339(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    Ok(humantime::format_rfc3339_seconds(time).to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_of_the_calendar() {
-        let cases = [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (1_709_251_199, "2024-02-29T23:59:59Z"),
-            (4_107_542_400, "2100-03-01T00:00:00Z"),
-            (253_402_300_799, "9999-12-31T23:59:59Z"),
-        ];
-        for (seconds, expected) in cases {
-            assert_eq!(rfc3339(seconds), expected);
-        }
-    }
 
     #[test]
     fn a_document_has_an_identifier_of_its_own() {

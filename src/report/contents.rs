@@ -116,7 +116,12 @@ fn loadable(header: &FileHeader64<LittleEndian>, data: &[u8]) -> Vec<Range<u64>>
         let start = segment.p_offset(LE).min(length);
         ranges.push(start..start.saturating_add(segment.p_filesz(LE)).min(length));
     }
-    ranges.sort_by_key(|r| (r.start, r.end));
+    disjoint(ranges)
+}
+
+/// The same bytes in ascending ranges, of which no two overlap or touch.
+pub(crate) fn disjoint(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_unstable_by_key(|r| (r.start, r.end));
     ranges.dedup_by(|next, last| {
         let joins = next.start <= last.end;
         if joins {

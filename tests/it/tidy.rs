@@ -24,6 +24,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("iced_x86", &["summaries/src/native/decode.rs", "summaries/src/native/decode/"]),
     // Models come with the tool; a budget is a user's.
     ("toml", &["summaries/src/models.rs", "src/audit/commands/budget.rs"]),
+    ("humantime", &["src/audit/vex.rs"]),
     ("rustc_demangle", &["src/audit/demangle.rs"]),
     ("cpp_demangle", &["src/audit/demangle.rs"]),
     (

@@ -1,4 +1,4 @@
-//! From the owners of a file's bytes to a [`Model`]: an atom for what each owner has of each part of the file.
+//! From the owners of a file's bytes to a [`Model`]: one atom for the bytes of each owner in each part of the file.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -82,7 +82,7 @@ impl<'a> ModelBuilder<'a> {
         }
     }
 
-    /// The members, and what is between them.
+    /// The members of an archive and the bytes between them.
     fn archive(&mut self, path: &str, data: &'a [u8]) -> Result<()> {
         let damaged = |e: String| Error::new(Stage::Load, format!("is a damaged archive: {e}")).in_file(path);
         let read = archive::parse(data).map_err(damaged)?;
@@ -146,7 +146,7 @@ impl<'a> ModelBuilder<'a> {
             if padding > 0 {
                 self.atom(None, "padding", part, padding, module.unwrap_or(unknown));
             }
-            // What is left of an object is known to be of its module.
+            // The remaining bytes of an object belong to its module.
             if let Some(module) = module.filter(|_| rest > 0) {
                 self.atom(None, "table", part, rest, module);
             }
@@ -327,7 +327,7 @@ fn attributed<'a>(file: &AuditedFile<'a>) -> (Owners<'a>, Coverage) {
     (owners, coverage)
 }
 
-/// How many bytes of a range nobody owns: those that are padding, and the others.
+/// The number of bytes in a range without an owner: padding, and the others.
 fn unowned(file: &AuditedFile<'_>, coverage: &Coverage, places: Range<u64>) -> (u64, u64) {
     let (mut padding, mut rest) = (0, 0);
     for gap in coverage.gaps(places) {

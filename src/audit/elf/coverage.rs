@@ -18,8 +18,8 @@ pub(super) struct Coverage {
 }
 
 impl Coverage {
-    /// Give bytes that nobody has to those who ask for them. Of new claims, the one that begins first has what two want, and of those
-    /// that begin at one place the longest.
+    /// Give the bytes of claims to their owners, except bytes that have an owner already. Of two new claims that overlap, the one that begins first
+    /// wins, and of those that begin at one place the longest.
     pub(super) fn add(&mut self, mut new: Vec<Claim>) {
         new.retain(|c| c.start < c.end);
         new.sort_by_key(|c| (c.start, Reverse(c.end)));
@@ -68,13 +68,13 @@ impl Coverage {
         self.at(place).map(|c| c.owner)
     }
 
-    /// The end of what nobody owns from a place on, at most `end`.
+    /// The end of the bytes without an owner that begin at a place, at most `end`.
     pub(super) fn free_until(&self, place: u64, end: u64) -> u64 {
         let next = self.claims.partition_point(|c| c.end <= place);
         self.claims.get(next).map_or(end, |c| c.start.clamp(place, end.max(place)))
     }
 
-    /// What a range has that nobody owns.
+    /// The parts of a range that have no owner.
     pub(super) fn gaps(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let mut gaps = Vec::new();
         let mut start = range.start;

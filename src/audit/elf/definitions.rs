@@ -73,7 +73,7 @@ impl<'a> Owners<'a> {
         coverage.add(claims);
     }
 
-    /// Give what is in the code of a compile unit to it, and what is of a file of the same name alone.
+    /// Move functions to the compile unit that contains their code, and other owners to the only unit with the name of their source file.
     pub(super) fn join_modules(&mut self, file: &AuditedFile<'_>, units: &UnitRanges) {
         let base = |m: u32| self.modules.get(m as usize).map(|name| name.rsplit('/').next().unwrap_or(name));
         let mut by_base: Vec<(Option<&str>, u32)> =

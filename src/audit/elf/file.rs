@@ -1,7 +1,7 @@
 //! The reader of an ELF file: sections, symbols and relocations, each with its place.
 //!
-//! A place is one number for a byte of the file or of zero-initialised memory: the offset in the file, or behind its end a number of its own
-//! for each byte of a section without contents. Sections of an object have no addresses; each is given 2^40 of them.
+//! A place is a number for one byte. A byte of the file has its offset, and bytes of sections without contents have the numbers behind the end of
+//! the file. Sections of an object have no addresses; each is given 2^40 of them.
 
 use std::borrow::Cow;
 
@@ -87,7 +87,7 @@ pub(super) struct AuditedSymbol<'a> {
     pub(super) name: &'a [u8],
     /// The position of its name in the string table.
     pub(super) name_offset: u64,
-    /// Where its definition is; `None` for what is not in this file, and for what is at the end of a section.
+    /// The place of its definition; `None` if that is in another file or at the end of a section.
     pub(super) place: Option<u64>,
     pub(super) size: u64,
     pub(super) kind: elf::SymbolType,

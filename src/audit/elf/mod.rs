@@ -1,7 +1,7 @@
-//! Audits of ELF files without a report: each byte of an executable, a shared library, an object or an archive has an owner by
-//! symbols, unwind entries, relocations and references, or is named by its section.
+//! Audits of executables, shared libraries, objects and archives without a report.
 //!
-//! The answer is a [`Model`] as a report makes one, without a graph of what keeps what.
+//! Symbols, unwind entries, relocations and references say which function or object a byte belongs to. Other bytes go by their section. The result
+//! is a [`Model`] without the liveness graph that a report has.
 
 mod build;
 mod coverage;

@@ -13,7 +13,7 @@ use super::file::AuditedSymbol;
 pub(super) struct Owner<'a> {
     /// It is `None` for a source file, which owns its debug information.
     pub(super) name: Option<Cow<'a, str>>,
-    /// Where it is; `None` for what another file defines.
+    /// Its place; `None` if another file defines it.
     pub(super) home: Option<u64>,
     /// It is a position in [`Owners::modules`].
     pub(super) module: Option<u32>,
@@ -46,7 +46,7 @@ impl<'a> Owners<'a> {
         self.list.len() as u32 - 1
     }
 
-    /// The owner of what a symbol without a place needs: the symbol. Its version is no part of its name.
+    /// A symbol without a place, as the owner of its table entries. Its version is no part of its name.
     pub(super) fn named(&mut self, name: &'a [u8]) -> Option<u32> {
         let name = name.split(|b| *b == b'@').next().filter(|n| !n.is_empty())?;
         if let Some(owner) = self.named.get(name) {

@@ -1,4 +1,4 @@
-//! Addresses in data, by relocations: which place holds the address of which other place or imported symbol.
+//! Pointers in data, found by relocations: the place that holds an address, and the place or imported symbol at that address.
 
 use object::elf;
 
@@ -80,7 +80,7 @@ fn words(file: &AuditedFile<'_>, found: &mut Vec<Pointer>) {
     }
 }
 
-/// The owner of what a pointer leads to.
+/// The owner of the target of a pointer.
 fn target_owner<'a>(
     file: &AuditedFile<'a>,
     pointer: &Pointer,
@@ -140,7 +140,7 @@ pub(super) fn slots<'a>(
     coverage.add(claims);
 }
 
-/// Whether a section has the stubs by which code calls other files.
+/// Whether a section is a procedure linkage table (psABI 5.2).
 pub(super) fn is_linkage(name: &str) -> bool {
     name.starts_with(".plt") || name == ".iplt"
 }

@@ -1,7 +1,7 @@
 //! Constants and variables without a symbol: they belong to the first function or object that refers to them.
 //!
-//! A reference is an address that an instruction or a pointer in data holds. What it leads to begins there, and ends where something else
-//! begins that is referred to, or that has a symbol. Rounds follow pointers in what the round before gave to somebody.
+//! A reference is an address that an instruction or a pointer in data holds. Its target ends where the next target or symbol
+//! begins. Each round follows the pointers in the targets of the round before.
 
 use object::elf;
 

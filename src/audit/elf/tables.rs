@@ -1,4 +1,4 @@
-//! Symbol tables, their names, and the tables by which the loader finds symbols: each entry belongs to the owner of its symbol.
+//! Symbol tables, string tables, hash tables and version tables: each entry belongs to the owner of its symbol.
 
 use object::elf;
 
@@ -6,7 +6,7 @@ use super::coverage::{Claim, Coverage};
 use super::file::{AuditedFile, AuditedSection, AuditedTable};
 use super::owners::Owners;
 
-/// What the entries of all tables of symbols have.
+/// The bytes of the entries of all symbol tables.
 pub(super) fn claims<'a>(file: &AuditedFile<'a>, owners: &mut Owners<'a>, coverage: &Coverage) -> Vec<Claim> {
     let mut claims = Vec::new();
     for table in [&file.static_symbols, &file.dynamic_symbols] {
@@ -68,7 +68,7 @@ fn number(section: &AuditedSection<'_>, at: usize) -> Option<u64> {
     section.bytes.get(at * 4..at * 4 + 4)?.try_into().ok().map(|b| u64::from(u32::from_le_bytes(b)))
 }
 
-/// Where the chains begin, which have an entry for each symbol.
+/// The place of the first chain entry in a hash table; each symbol has one.
 fn chains_of_hash(section: &AuditedSection<'_>) -> Option<u64> {
     Some(8 + number(section, 0)? * 4)
 }

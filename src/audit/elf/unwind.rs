@@ -4,6 +4,7 @@ use super::coverage::{Claim, Coverage};
 use super::file::{AuditedFile, AuditedSection};
 use super::pointers::{Pointer, is_linkage};
 use gimli::{BaseAddresses, CieOrFde, EhFrame, UnwindSection as _};
+use summaries::native::eh_frame::{self, RecordKind};
 
 /// A frame description entry (FDE), which covers one function.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +77,7 @@ fn linked(file: &AuditedFile<'_>, section: &AuditedSection<'_>, found: &mut Vec<
     }
 }
 
-/// The entries of an object: their first relocation says what function they are of, the next one in an exception table which one.
+/// The entries of an object. The first relocation of an entry leads to its function, and one behind it to its exception table.
 fn relocated(
     file: &AuditedFile<'_>,
     section: &AuditedSection<'_>,
@@ -89,32 +90,25 @@ fn relocated(
         places.extend(place.zip(pointer.target));
     }
     places.sort_unstable();
+    let offsets: Vec<u64> = places.iter().map(|p| p.0 - section.start).collect();
+    let Ok(records) = eh_frame::split(section.bytes, &offsets) else { return };
     let is_exceptions = |p: &u64| file.section_of(*p).is_some_and(|s| s.is_named(EXCEPTIONS));
-    let word = |at: u64| {
-        let at = usize::try_from(at).ok()?;
-        section.bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
-    };
-    let mut at = 0;
-    while let (Some(length), Some(id)) = (word(at).filter(|l| (4..u32::MAX).contains(l)), word(at + 4)) {
-        let end = at + 4 + u64::from(length);
-        let record = (section.start + at, section.start + end.min(section.size));
-        let first = places.partition_point(|p| p.0 < record.0 + 8);
-        let inside = || places.get(first..).unwrap_or(&[]).iter().take_while(|p| p.0 < record.1);
-        let function = inside().next().filter(|p| id != 0 && p.0 == record.0 + 8);
-        if let Some((_, start)) = function {
+    for record in records.iter().filter(|r| matches!(r.kind, RecordKind::Fde { .. })) {
+        let inside = places.get(record.relocations.clone()).unwrap_or(&[]);
+        let Some(((place, start), others)) = inside.split_first() else { continue };
+        if *place == section.start + record.pc_begin() {
             found.push(UnwindEntry {
-                record,
+                record: (section.start + record.offset, section.start + record.end()),
                 start: *start,
                 end: *start,
                 address: 0,
-                exceptions: inside().skip(1).map(|p| p.1).find(is_exceptions),
+                exceptions: others.iter().map(|p| p.1).find(is_exceptions),
             });
         }
-        at = end;
     }
 }
 
-/// What the entries, their index and exception tables have, for the owners of the functions.
+/// The bytes of unwind entries, of their index and of exception tables. Each belongs to the owner of its function.
 pub(super) fn claims(file: &AuditedFile<'_>, entries: &[UnwindEntry], coverage: &Coverage) -> Vec<Claim> {
     let mut claims = Vec::new();
     let mut tables: Vec<(u64, u32)> = Vec::new();

@@ -12,6 +12,7 @@ use gimli::{AttributeValue, DebugInfoOffset, EndianSlice, LittleEndian};
 use object::{CompressionFormat, Object as _, ObjectSection as _};
 
 use super::names::DebugName;
+use crate::report::contents::disjoint;
 
 type DebugReader<'d> = EndianSlice<'d, LittleEndian>;
 type Dwarf<'d> = gimli::Dwarf<DebugReader<'d>>;
@@ -99,15 +100,7 @@ impl<'d> Walk<'d, '_> {
             self.units.push(unit);
             read?;
         }
-        let described = &mut self.evidence.described;
-        described.sort_unstable_by_key(|r| (r.start, r.end));
-        described.dedup_by(|next, last| {
-            let joins = next.start <= last.end;
-            if joins {
-                last.end = last.end.max(next.end);
-            }
-            joins
-        });
+        self.evidence.described = disjoint(std::mem::take(&mut self.evidence.described));
         self.evidence.functions =
             functions.into_iter().map(|(entry, address)| (self.name(entry), address)).collect();
         Ok(())
