@@ -38,6 +38,24 @@ fn dead_functions_are_not_followed() {
     session.check_eq(&count, &0, "stubs beside a call of mmap");
 }
 
+#[test]
+fn data_that_maps_memory_ends_the_analysis_first() {
+    let mut session = Session::new("gate/data");
+    session.write("main.c", MAIN);
+    session.write(
+        "table.c",
+        "#include <sys/mman.h>\nvoid *(*map)(void *, unsigned long, int, int, int, long) = mmap;\n",
+    );
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    for (options, followed) in [("", true), ("-Wl,-u,map", false)] {
+        let (count, report) = stubs(&mut session, &format!("table.c -fdata-sections {options}"));
+        session.check_eq(&(count == 1), &followed, &format!("a stub with {options}"));
+        let limits = report["limits"].as_array().unwrap();
+        let is_noted = |limit: &Value| limit["detail"].as_str().unwrap().starts_with("data in section");
+        session.check_eq(&limits.iter().any(is_noted), &!followed, "the data is named, and no function");
+    }
+}
+
 /// An object whose debug information can't be read is kept whole, with functions that were dead when functions were followed.
 #[test]
 fn what_lives_later_turns_value_flow_off() {

@@ -113,6 +113,21 @@ fn a_jump_through_a_table_leads_to_its_entries() {
     assert!(!takes_registers(&body));
 }
 
+/// All jumps to labels share a state, and so do all calls behind which a label may be entered. Each way to a label brings its own address.
+#[test]
+fn every_way_to_a_label_counts() {
+    let table = switch_in("table", ".La-table, .Lb-table");
+    let body = format!(
+        "lea f(%rip), %r8; test %edx, %edx; jne .La; mov %edi, %eax; lea g(%rip), %r8; {table} .La: call *%r8; ret; \
+         .Lb: mov %esi, %eax; lea h(%rip), %r8; lea table(%rip), %rcx; movslq (%rcx,%rax,4), %rdx; add %rcx, %rdx; jmp *%rdx; 4: ret"
+    );
+    // The jumps are sites, too, and lead out of the function to nothing.
+    assert_eq!(callees(&body), [vec![], vec!["f".to_owned(), "g".to_owned(), "h".to_owned()], vec![]]);
+    let body = "push %rbx; lea 1f(%rip), %rax; mov %rax, 8(%rdi); lea f(%rip), %rbx; call k; lea g(%rip), %rbx; call k; pop %rbx; ret; \
+                1: call *%rbx; pop %rbx; ret";
+    assert_eq!(callees(body).last(), Some(&vec!["f".to_owned(), "g".to_owned()]));
+}
+
 #[test]
 fn a_jump_in_a_frame_is_to_a_label() {
     for body in [
