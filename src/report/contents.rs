@@ -119,7 +119,7 @@ fn loadable(header: &FileHeader64<LittleEndian>, data: &[u8]) -> Vec<Range<u64>>
     disjoint(ranges)
 }
 
-/// The same bytes in ascending ranges, of which no two overlap or touch.
+/// The same bytes in ascending ranges that neither overlap nor touch.
 pub(crate) fn disjoint(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_unstable_by_key(|r| (r.start, r.end));
     ranges.dedup_by(|next, last| {
