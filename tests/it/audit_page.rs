@@ -95,6 +95,27 @@ fn the_page_is_right_about_one_report_and_two() {
     session.check(panel.contains("new: +"), &format!("extra is new: {panel}"));
 }
 
+/// Without a report nothing says what keeps a thing, and the page must not say it either.
+#[test]
+fn the_page_of_a_file_explains_nothing() {
+    let mut session = Session::new("audit/page-file");
+    linked(&mut session, "main", "gcc", "fixtures/audit/main.c", "-g");
+    let page = session.path("main.html");
+    for words in ["html -o main.html main", "html --all -o main.html main", "html -o main.html main.d/main.o"]
+    {
+        audit(&mut session, words);
+        let found = check(&mut session, &page);
+        session.check(found["items"].as_u64() > Some(10), &format!("{found}"));
+        let text = dom(&mut session, &page, "show=deeper");
+        let panel = inside(&session, &text, "panel", "section").to_owned();
+        session.check(panel.contains("deeper") && panel.contains(".text"), &panel);
+        for word in ["retained", "audit why", "what would go with it", "No symbol of an input"] {
+            let shown = text.split_once("<script").map_or(&*text, |t| t.0);
+            session.check(!shown.contains(word), &format!("{words}: {word} in {panel}"));
+        }
+    }
+}
+
 #[test]
 fn names_of_templates_are_text() {
     let mut session = Session::new("audit/page-names");

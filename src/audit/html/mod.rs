@@ -35,6 +35,8 @@ struct Page {
     how: u32,
     report: u32,
     size: u64,
+    /// Whether it is known what keeps each atom. Without a report the page has no atoms.
+    explains: bool,
     /// Bytes of input that are kept: what the root of the dominators retains.
     kept: u64,
     old: Option<OldReport>,
@@ -233,7 +235,10 @@ impl PageBuilder<'_, '_> {
         let weights = weights(model);
         let retained = dominators.retained(&weights);
         let mut atoms = Atoms::default();
-        for (i, atom) in model.atoms.iter().enumerate().filter(|(_, a)| a.state != AtomState::Dropped) {
+        for (i, atom) in model.atoms.iter().enumerate() {
+            if self.live(i as u32).is_none() {
+                continue;
+            }
             let node = Model::node(i as u32);
             let of = |list: &[u64]| list.get(node as usize).copied().unwrap_or(0);
             atoms.name.push(self.strings.of(&symbol(model, atom)));
@@ -281,7 +286,7 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>, all: bool) -> Res
     let view = View::new(&models, all, false);
     let mut next = 0;
     let number = |a: &super::model::Atom<'_>| {
-        if a.state == AtomState::Dropped {
+        if a.state == AtomState::Dropped || model.elf.is_some() {
             return NONE;
         }
         next += 1;
@@ -321,6 +326,7 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>, all: bool) -> Res
         how: maker.strings.of(&how),
         report: maker.strings.of(&model.path),
         size: view.size(model),
+        explains: model.elf.is_none(),
         kept,
         old,
         items,

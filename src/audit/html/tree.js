@@ -4,7 +4,8 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const items = data.items;
 const count = items.name.length;
-const has = { old: data.old !== null };
+// Whether there is an older report, and whether the report says what keeps each thing.
+const has = { old: data.old !== null, graph: data.explains };
 const text = (at) => data.strings[at];
 const OUTSIDE = "[not of an input]";
 

@@ -208,13 +208,15 @@ function table() {
   const cells = [head("bytes", "value", "n"), make("th", "%", "n")];
   const both = has.old && view.grouping !== "dominators";
   if (both) cells.push(make("th", "before", "n"), head("change", "change", "n"));
-  cells.push(head("retained", "retained", "n"), head("name", "name"));
+  if (has.graph) cells.push(head("retained", "retained", "n"));
+  cells.push(head("name", "name"));
   const made = make("table", [make("thead", [make("tr", cells)])]);
   const body = make("tbody", []);
   for (const kid of rows.slice(0, LISTED)) {
     const row = make("tr", [make("td", number(kid.now), "n"), make("td", percent(kid.now, at.now), "n")]);
     if (both) row.append(make("td", number(kid.old), "n"), make("td", WORDS[changeOf(kid)] + signed(kid.now - kid.old), "n"));
-    row.append(make("td", retained(kid) < 0 ? "" : number(retained(kid)), "n"), make("td", [button(kid.name, () => open(kid))]));
+    if (has.graph) row.append(make("td", retained(kid) < 0 ? "" : number(retained(kid)), "n"));
+    row.append(make("td", [button(kid.name, () => open(kid))]));
     body.append(row);
   }
   made.append(body);
@@ -245,14 +247,16 @@ function panel(at) {
   const parts = [make("h2", at.name)];
   parts.push(make("p", `${number(at.now)} bytes, ${percent(at.now, view.root.now)}` + (at.count > 1 ? ` in ${number(at.count)} things` : "")));
   if (has.old && at.now !== at.old) parts.push(make("p", `${changeOf(at)}: ${signed(at.now - at.old)} (${number(at.old)} \u2192 ${number(at.now)})`));
-  if (at.item >= 0 && at.atom < 0) {
+  if (at.item >= 0 && !has.graph) parts.push(make("p", text(data.sections[items.section[at.item]][0]), "place"));
+  if (at.item >= 0 && at.atom < 0 && has.graph) {
     parts.push(make("p", items.now[at.item] === 0 ? "It was in the other program only." : "No symbol of an input: what the linker made, tables of the file, or padding."));
   }
   const sharing = at.item >= 0 && at.atom >= 0 ? items.atom.filter((a) => a === at.atom).length : 1;
   if (sharing > 1) parts.push(make("p", `${number(sharing)} things share its section, and stay or go together: what follows is of the whole section.`));
   if (at.atom >= 0) parts.push(...why(at.atom));
   if (at.item >= 0 && items.atoms[at.item] > 1) parts.push(make("p", `${number(items.atoms[at.item])} things have this name here; the largest is told of.`));
-  if (at === view.root) parts.push(make("p", "Choose a thing in the map or the table: here stands what keeps it, and what would go with it."), ...librariesList());
+  const told = has.graph ? "here stands what keeps it, and what would go with it." : "here stands its section. A report of its link says what keeps it.";
+  if (at === view.root) parts.push(make("p", `Choose a thing in the map or the table: ${told}`), ...librariesList());
   $("panel").replaceChildren(...parts);
 }
 
@@ -385,7 +389,8 @@ function begin() {
   $("title").textContent = text(data.output);
   $("summary").textContent = `${number(data.size)} bytes, ${text(data.how)}${before}`;
   const option = (value, label) => Object.assign(make("option", label), { value });
-  $("grouping").append(option("module", "archive and module"), option("namespace", "namespace or crate"), option("section", "section"), option("dominators", "what keeps what (retained sizes)"));
+  $("grouping").append(option("module", "archive and module"), option("namespace", "namespace or crate"), option("section", "section"));
+  if (has.graph) $("grouping").append(option("dominators", "what keeps what (retained sizes)"));
   $("mode").append(option("now", "size"), option("before", "size before"), option("change", "change"));
   $("mode-label").hidden = !has.old;
   $("grouping").addEventListener("change", () => { view.grouping = $("grouping").value; rebuild(); });
@@ -430,8 +435,9 @@ function state() {
     find();
   }
   if (!asked.has("show")) return;
-  const at = (names) => names.findIndex((n) => text(n) === asked.get("show"));
-  const [shown, imported] = [at(items.name), at(data.imports.name)];
+  // Of several things with the name, the largest.
+  const at = (names, size) => names.reduce((m, n, i) => (text(n) === asked.get("show") && (m < 0 || size(i) > size(m)) ? i : m), -1);
+  const [shown, imported] = [at(items.name, (i) => items.now[i]), at(data.imports.name, () => 0)];
   if (shown >= 0) reveal(shown);
   else if (imported >= 0) importPanel(imported);
   else $("found").textContent = `There is no ${asked.get("show")} here.`;
