@@ -1,6 +1,6 @@
 //! How much of real libraries is divided: for each archive, the bytes of sized functions by limit.
 //!
-//! `SURVEY="/usr/lib/x86_64-linux-gnu/libz.a ..." cargo test -p summaries survey -- --ignored --nocapture`
+//! `SURVEY="/usr/lib/x86_64-linux-gnu/libz.a ..." cargo test -p lto-prune-summaries survey -- --ignored --nocapture`
 
 use std::collections::{BTreeMap, BTreeSet};
 
