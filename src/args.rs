@@ -9,6 +9,7 @@ mod line;
 pub mod linker;
 pub(crate) mod lto;
 pub mod prune;
+pub(crate) mod size;
 mod table;
 pub mod words;
 
@@ -30,7 +31,7 @@ pub fn parse(args: &[OsString], namesake: Option<&OsStr>, env: &Environment<'_>)
     let words = if is_quoted { args.to_vec() } else { words::expand(args) };
     let (unread, words): (Vec<_>, Vec<_>) = words.into_iter().partition(|w| words::is_response_file(w));
     let (ours, theirs): (Vec<_>, Vec<_>) = words.into_iter().partition(|w| prune::is_ours(w));
-    let options = prune::parse(&ours, env)?;
+    let options = prune::parse(&ours, Some(&prune::file::output_of(&theirs)), env)?;
     let linker = linker::choose(options.linker.as_deref(), namesake, env)?;
     let mut config = line::interpret(theirs, linker, options);
     config.prune.name_files_after(&config.output);

@@ -110,6 +110,8 @@ pub struct PruneOptions {
     pub remarks: Option<PathBuf>,
     pub why: Vec<String>,
     pub keep: Vec<String>,
+    /// So many of `keep` come first, from `lto-prune.toml`, and are meant for all links of a build.
+    pub keep_of_file: usize,
     pub emit_dir: Option<PathBuf>,
     /// `--prune-plan`: nothing is linked, and the plans of objects and archives are written into this folder.
     pub plan_dir: Option<PathBuf>,
@@ -165,6 +167,7 @@ impl Default for PruneOptions {
             remarks: None,
             why: Vec::new(),
             keep: Vec::new(),
+            keep_of_file: 0,
             emit_dir: None,
             plan_dir: None,
             interface_dir: None,

@@ -279,6 +279,15 @@ fn link_and_answer(
     let failure = verdict.failure(link);
     if !config.prune.off {
         propagate::nounwind::tell(config, &index.removed_unwind);
+        for (pattern, is_for_build) in index::unmatched_keeps(link) {
+            let text = format!("--prune-keep={pattern} matches no symbol that an input defines");
+            // A list for all links of a build names symbols that one link does not have.
+            if is_for_build {
+                messages::to_log(config, &messages::line(config, "note", text))
+            } else {
+                messages::warning(config, text)
+            }
+        }
     }
     let is_stopped = config.prune.strict && failure.is_some();
     let pruned = match is_stopped {
@@ -367,6 +376,7 @@ fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
         Mode::LinkerOnly { linker, args } => modes::run_linker_only(&linker, &args),
         Mode::Standalone(words) => modes::run_standalone(&words, env),
         Mode::InstallShims(directory) => modes::run_install_shims(&directory),
+        Mode::Cargo(words) => modes::run_cargo(&words, env),
         Mode::Completions(shell) => modes::run_completions(&shell),
         Mode::Summarize(words) => done(summarize::summarize_command(&words)),
         Mode::Dump(file) => done(summarize::dump_command(&[file.into_os_string()])),
@@ -374,7 +384,7 @@ fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
         Mode::Bisect(words) => bisect::main(&words, env),
         Mode::Split(words) => split::run(&words),
         Mode::ExplainTrap(words) => modes::run_explain_trap(&words),
-        Mode::Audit(words) => audit::run(&words, env),
+        Mode::Audit(words) => Ok(audit::run(&words, env)),
         Mode::Help(linker) => modes::print_help(linker.as_ref()),
         Mode::SubcommandHelp(name) => Ok(modes::print_subcommand_help(&name)),
         Mode::Version => Ok(modes::print_version()),

@@ -40,7 +40,8 @@ pub fn not_written(config: &Config, error: &Error) {
     self::error(config, error);
 }
 
-fn line(config: &Config, kind: &str, text: impl Display) -> String {
+/// One line of a message of this kind, with its newline.
+pub fn line(config: &Config, kind: &str, text: impl Display) -> String {
     let text = format!("lto-prune: {kind}: {}: {text}", config.output.display());
     printable(&text).into_owned() + "\n"
 }

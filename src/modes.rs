@@ -3,16 +3,18 @@
 //! The name decides, as with any multi-call binary: `ld`, `ld.*`, `*-ld`, `mold` and `wild` are a linker, whatever follows, because
 //! compilers choose a linker by name only. Left out: the link itself ([`crate::run`]).
 
+mod cargo;
 mod completions;
 mod explain;
 mod help;
 mod lto;
 mod shims;
+mod spawned;
 mod standalone;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitCode};
 
 use crate::args::{self, Environment, prune};
 use crate::config::{Config, Dialect, Linker};
@@ -45,6 +47,8 @@ pub enum Mode {
     Dump(PathBuf),
     /// `lto-prune audit COMMAND ...`, see [`crate::audit`].
     Audit(Vec<OsString>),
+    /// `lto-prune cargo COMMAND ...`, see [`run_cargo`].
+    Cargo(Vec<OsString>),
     /// `lto-prune explain-trap BINARY ADDRESS|CORE`, see [`run_explain_trap`].
     ExplainTrap(Vec<OsString>),
     /// `lto-prune split IN -o OUT`, see [`crate::split`].
@@ -103,6 +107,7 @@ fn linker_mode(argv0: &OsStr, words: &[OsString], env: &Environment<'_>) -> Resu
 const COMMANDS: &[&str] = &[
     "audit",
     "bisect",
+    "cargo",
     "completions",
     "dump",
     "emit",
@@ -127,11 +132,10 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
     let asks_help = rest.iter().any(|word| word == "--help" || word == "-h");
     match first.to_str() {
         Some("--help" | "-h" | "help") => Ok(Mode::Help(None)),
-        Some(name @ ("install-shims" | "completions" | "summarize" | "emit" | "dump" | "explain-trap"))
-            if asks_help =>
-        {
-            Ok(Mode::SubcommandHelp(name.to_owned()))
-        }
+        Some(
+            name @ ("install-shims" | "cargo" | "completions" | "summarize" | "emit" | "dump"
+            | "explain-trap"),
+        ) if asks_help => Ok(Mode::SubcommandHelp(name.to_owned())),
         Some("--version" | "-V") => Ok(Mode::Version),
         Some("install-shims") => match rest {
             [directory] => Ok(Mode::InstallShims(PathBuf::from(directory))),
@@ -147,6 +151,10 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
             [file] => Ok(Mode::Dump(PathBuf::from(file))),
             _ => usage("dump takes one file: lto-prune dump FILE"),
         },
+        Some("cargo") if rest.first().is_some_and(|word| word == "--help" || word == "-h") => {
+            Ok(Mode::SubcommandHelp("cargo".to_owned()))
+        }
+        Some("cargo") => Ok(Mode::Cargo(rest.to_vec())),
         Some("split") => Ok(Mode::Split(rest.to_vec())),
         Some("bisect") => Ok(Mode::Bisect(rest.to_vec())),
         Some("explain-trap") => Ok(Mode::ExplainTrap(rest.to_vec())),
@@ -180,7 +188,7 @@ pub fn print_subcommand_help(name: &str) -> ExitCode {
 }
 
 pub fn print_version() -> ExitCode {
-    print(&format!("lto-prune {}\n", env!("CARGO_PKG_VERSION")))
+    print(concat!("lto-prune ", env!("CARGO_PKG_VERSION"), env!("BUILT_FROM"), "\n"))
 }
 
 /// Write to stdout; a closed pipe is no reason to panic.
@@ -198,7 +206,7 @@ fn print(text: &str) -> ExitCode {
 /// # Errors
 /// The linker can't be started.
 pub fn run_linker_only(linker: &Linker, args: &[OsString]) -> Result<ExitCode> {
-    Ok(exit_code(spawn(Command::new(&linker.path).args(args), &linker.path)?))
+    Ok(spawned::exit_code(spawned::run(Command::new(&linker.path).args(args), &linker.path)?))
 }
 
 /// `lto-prune a.o b.o -o main`: link through the system's compiler driver with ourselves as its linker.
@@ -207,7 +215,7 @@ pub fn run_linker_only(linker: &Linker, args: &[OsString]) -> Result<ExitCode> {
 /// No compiler driver is found, one of our options is wrong, or the temporary folder can't be made.
 pub fn run_standalone(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     // A mistake in our options is reported here, before a compiler wraps it in messages of its own.
-    prune::parse(words, env)?;
+    prune::parse(words, None, env)?;
     standalone::run(words, env)
 }
 
@@ -220,6 +228,14 @@ pub fn run_install_shims(directory: &Path) -> Result<ExitCode> {
         print(&format!("{}\n", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// `lto-prune cargo COMMAND ...`: a cargo command whose links go through lto-prune.
+///
+/// # Errors
+/// cargo can't be run or names no target folder, or one of our options is wrong.
+pub fn run_cargo(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
+    cargo::run(words, env)
 }
 
 /// `lto-prune completions SHELL`.
@@ -240,17 +256,6 @@ pub fn run_completions(shell: &OsStr) -> Result<ExitCode> {
 /// A file that can't be read, or a place that is no stub.
 pub fn run_explain_trap(words: &[OsString]) -> Result<ExitCode> {
     Ok(print(&explain::explain(words)?))
-}
-
-fn spawn(command: &mut Command, path: &Path) -> Result<ExitStatus> {
-    command.status().map_err(|e| Error::io(Stage::Link, path, "run", e))
-}
-
-/// The status of a child as ours; death by a signal as shells report it.
-fn exit_code(status: ExitStatus) -> ExitCode {
-    use std::os::unix::process::ExitStatusExt;
-    let code = status.code().or_else(|| status.signal().map(|s| 128 + s)).unwrap_or(1);
-    ExitCode::from(u8::try_from(code).unwrap_or(1))
 }
 
 #[cfg(test)]

@@ -3,12 +3,21 @@
 //! The line is written only to a terminal and only once the work has taken long enough that a person wonders.
 
 use std::io::{IsTerminal, Write};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::error::Stage;
 
 /// A link that takes longer than this gets a progress line.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The time between two looks at the pass.
+const INTERVAL: Duration = Duration::from_millis(200);
+/// The columns of the line, which spaces fill: not every terminal can erase one.
+const WIDTH: usize = 40;
+/// The pass that runs. One process links once.
+static PASS: Mutex<Option<Stage>> = Mutex::new(None);
 
 #[derive(Debug)]
 pub struct Timer {
@@ -16,23 +25,51 @@ pub struct Timer {
     stages: Vec<(Stage, Duration)>,
     /// Lines about the amount of work of the passes.
     work: Vec<String>,
-    terminal: bool,
-    shown: bool,
+    progress: Option<Progress>,
+}
+
+/// The thread that writes the progress line. It ends when its sender is dropped.
+#[derive(Debug)]
+struct Progress {
+    thread: JoinHandle<()>,
+    ends: Sender<()>,
+}
+
+impl Progress {
+    /// Write the line again whenever another pass runs. The cursor stays at its start, so that a message replaces it.
+    fn start() -> Option<Self> {
+        let (ends, end) = channel::<()>();
+        let write = move || {
+            let (mut wait, mut shown) = (PATIENCE, None);
+            while end.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                wait = INTERVAL;
+                let pass = *PASS.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(stage) = pass.filter(|_| pass != shown) {
+                    let (done, all) = (stage as usize, Stage::Report as usize);
+                    // A progress line that can't be written is no reason to fail.
+                    let _ =
+                        write!(std::io::stderr(), "lto-prune: {} ({done} of {all})\x1b[K\r", stage.name());
+                    shown = pass;
+                }
+            }
+            if shown.is_some() {
+                let _ = write!(std::io::stderr(), "{:<WIDTH$}\r", "");
+            }
+        };
+        let thread = std::thread::Builder::new().spawn(write).ok()?;
+        Some(Progress { thread, ends })
+    }
 }
 
 impl Timer {
     pub fn start() -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        Timer { start: Instant::now(), stages: Vec::new(), work: Vec::new(), terminal, shown: false }
+        let progress = if std::io::stderr().is_terminal() { Progress::start() } else { None };
+        Timer { start: Instant::now(), stages: Vec::new(), work: Vec::new(), progress }
     }
 
     /// Run a pass under its name.
     pub fn stage<T>(&mut self, stage: Stage, pass: impl FnOnce() -> T) -> T {
-        if self.terminal && self.start.elapsed() > PATIENCE {
-            // A progress line that can't be written is no reason to fail.
-            let _ = write!(std::io::stderr(), "\rlto-prune: {:<10}", stage.name());
-            self.shown = true;
-        }
+        *PASS.lock().unwrap_or_else(PoisonError::into_inner) = Some(stage);
         let begin = Instant::now();
         let result = pass();
         // A pass that runs again, or in two steps, has one line.
@@ -48,9 +85,11 @@ impl Timer {
         self.work.push(text);
     }
 
+    /// Remove the progress line, if there is one.
     pub fn clear(&mut self) {
-        if std::mem::take(&mut self.shown) {
-            let _ = write!(std::io::stderr(), "\r{:<22}\r", "");
+        if let Some(Progress { thread, ends }) = self.progress.take() {
+            drop(ends);
+            let _ = thread.join();
         }
     }
 

@@ -1,9 +1,10 @@
-//! Our own options, `--prune-*`: from the command line, and before it from `LTO_PRUNE_FLAGS`.
+//! Our own options, `--prune-*`: from the command line, before it from `LTO_PRUNE_FLAGS`, and before that from the file `lto-prune.toml`.
 //!
 //! A misspelt one is an error that names the nearest: passed on to the linker it would end as "unknown option", and a
 //! link would silently be another one than the user asked for. Values follow an equals sign only, so that the words
 //! of a line can be distinguished without knowing us.
 
+pub(super) mod file;
 pub mod options;
 
 use std::ffi::{OsStr, OsString};
@@ -33,12 +34,22 @@ fn error(message: impl Into<String>) -> Error {
     Error::new(Stage::Arguments, message)
 }
 
-/// Parse our words: first those of the environment, then those of the line, the later overriding.
+/// Parse our words: first those of the file `lto-prune.toml` if the `output` is known, then those of the environment, then those of the line,
+/// the later overriding.
 ///
 /// # Errors
-/// An unknown option, a value that is missing, superfluous or wrong, or a word in `LTO_PRUNE_FLAGS` that isn't ours.
-pub fn parse(words: &[OsString], env: &Environment<'_>) -> Result<PruneOptions> {
+/// An unknown option, a value that is missing, superfluous or wrong, a word in `LTO_PRUNE_FLAGS` that isn't ours, or a file of options that can't be
+/// read.
+pub fn parse(words: &[OsString], output: Option<&Path>, env: &Environment<'_>) -> Result<PruneOptions> {
     let mut options = PruneOptions { cache: default_cache(env), ..PruneOptions::default() };
+    let of_file = output.map(|output| file::words(env, output)).transpose()?.flatten();
+    if let Some((path, words)) = &of_file {
+        for word in words {
+            let body = body(word).unwrap_or_default();
+            apply(&mut options, body).map_err(|e| e.in_file(path.display().to_string()))?;
+        }
+    }
+    options.keep_of_file = options.keep.len();
     let flags = super::words::split(env.get(FLAGS_VARIABLE).unwrap_or_default().as_bytes());
     if let Some(word) = flags.iter().find(|w| !is_ours(w)) {
         let word = word.to_string_lossy();
@@ -89,6 +100,12 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
         let parsed = text()?.parse::<usize>().ok();
         parsed.ok_or_else(|| error(format!("--prune-{name}={}: not a number", value.to_string_lossy())))
     };
+    let bytes = || {
+        let wrong = || {
+            error(format!("--prune-{name}={}: not a size such as 4096, 4K or 1MiB", value.to_string_lossy()))
+        };
+        super::size::parse(&text()?).ok_or_else(wrong)
+    };
     match name.as_str() {
         "level" => {
             let text = value.to_string_lossy();
@@ -127,8 +144,8 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
             let wrong = || error("--prune-gate: more than 100 per cent");
             options.gate = percent.ok_or_else(wrong)?;
         }
-        "worth" => options.worth = Some(number()? as u64),
-        "budget" => options.budget = Some(number()? as u64),
+        "worth" => options.worth = Some(bytes()?),
+        "budget" => options.budget = Some(bytes()?),
         "jobs" => {
             options.jobs = Some(match number()? {
                 0 => return Err(error("--prune-jobs=0: at least one thread is needed")),
@@ -241,7 +258,7 @@ mod tests {
             "HOME" => Some(OsString::from("/h/u")),
             _ => None,
         };
-        parse(&words, &Environment::new(&lookup))
+        parse(&words, None, &Environment::new(&lookup))
     }
 
     #[test]
@@ -290,6 +307,8 @@ mod tests {
         assert!(message("", "--prune-gate=101").contains("100 per cent"));
         assert_eq!(run("", &["--prune-gate=0"]).unwrap().gate, 0);
         assert!(message("", "--prune-jobs=0").contains("at least one"));
+        assert_eq!(run("", &["--prune-worth=4KB"]).unwrap().worth, Some(4000));
+        assert!(message("", "--prune-worth=4Q").contains("not a size such as"));
         assert!(message("", "--prune-jobs=two").contains("not a number"));
         assert!(message("", "--prune-limit=3@xyz").contains("N@LINK"));
         assert!(message("-O2", "--prune-time").contains("LTO_PRUNE_FLAGS"));

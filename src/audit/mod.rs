@@ -38,33 +38,27 @@ use evidence::LinkedProgram;
 use model::{ElfKind, Model};
 use table::{Answer, Format, Screen};
 
-/// Answer the question in `words`, those behind `audit`.
-///
-/// # Errors
-/// A mistake in the words, a report that can't be read, a link that fails.
-pub fn run(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
-    let request = match args::parse(words) {
-        Err(error) => return Ok(usage(&error)),
-        Ok(AuditRequest::Help(command)) => return print(help::text(command)),
-        Ok(AuditRequest::Answer(request)) => request,
+/// Answer the question in `words`, those behind `audit`. The exit status is 1 if the answer is no, and 2 if there is none: after a mistake in the
+/// words, with a report that can't be read, or with a link that fails.
+pub fn run(words: &[OsString], env: &Environment<'_>) -> ExitCode {
+    answered(words, env).unwrap_or_else(|error| {
+        eprintln!("lto-prune: error: {error}");
+        ExitCode::from(2)
+    })
+}
+
+fn answered(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
+    let request = match args::parse(words)? {
+        AuditRequest::Help(command) => return print(help::text(command)),
+        AuditRequest::Answer(request) => request,
     };
     if request.command == Command::Html {
         return html(&request, env);
     }
-    let answer = match answer(&request, env) {
-        // Scripts distinguish a usage error from a negative answer.
-        Err(error) if error.stage == Stage::Arguments => return Ok(usage(&error)),
-        answer => answer?,
-    };
+    let answer = answer(&request, env)?;
     let text = answer.text(request.format, screen(request.format, env));
     let printed = print(&text)?;
     Ok(if answer.failed { ExitCode::FAILURE } else { printed })
-}
-
-/// Print a mistake in the words; the exit status says that it is one.
-fn usage(error: &Error) -> ExitCode {
-    eprintln!("lto-prune: error: {error}");
-    ExitCode::from(2)
 }
 
 fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {

@@ -29,7 +29,7 @@ pub use edge_effects::EdgeEffect;
 pub(crate) use edge_effects::{FunctionTable, is_ordinary_data};
 pub(crate) use edges::{edge_kind, is_exempt_from_start_stop_gc};
 pub(crate) use regions::{Region, Regions};
-pub use roots::RootReason;
+pub use roots::{RootReason, unmatched_keeps};
 
 /// Why an atom holds on to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,7 +8,7 @@
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::{
-    Atom, AtomIdx, AtomKind, Binding, Definition, ModuleKind, ModuleSummary, Visibility, atom_flags,
+    Atom, AtomIdx, AtomKind, Binding, Definition, ModuleKind, ModuleSummary, Symbol, Visibility, atom_flags,
 };
 
 use super::{Index, LinkInputs, Root, defining_atom, has_code_or_data, prevailing_atom};
@@ -416,6 +416,25 @@ fn mentioned_by_opaque_bitcode(sources: &LinkInputs<'_>, index: &Index) -> Vec<b
         }
     }
     mentioned
+}
+
+/// The patterns of `--prune-keep` that match no definition of an input, with whether the pattern is of a file for all links of a build.
+pub fn unmatched_keeps<'l>(link: LinkInputs<'l>) -> Vec<(&'l str, bool)> {
+    let keep = &link.config.prune.keep;
+    let globs: Vec<Glob> = keep.iter().map(|pattern| Glob::new(pattern)).collect();
+    let mut matched = vec![false; globs.len()];
+    if !globs.is_empty() {
+        for summary in link.summaries {
+            let is_defined = |symbol: &&Symbol| !matches!(symbol.definition, Definition::Undefined);
+            for symbol in summary.symbols.iter().filter(is_defined) {
+                let name = summary.name(symbol.name);
+                matched.iter_mut().zip(&globs).for_each(|(matched, glob)| *matched |= glob.matches(name));
+            }
+        }
+    }
+    let all = keep.iter().zip(matched).enumerate();
+    let unmatched = all.filter(|(_, (_, matched))| !matched);
+    unmatched.map(|(i, (pattern, _))| (pattern.as_str(), i < link.config.prune.keep_of_file)).collect()
 }
 
 /// What options name by the symbol's name alone, local symbols too: `--prune-keep=GLOB`, [`RootReason::Ordered`].

@@ -44,7 +44,7 @@ fn stamp(meta: &Metadata) -> Stamp {
 
 /// Whether another user than root and the effective user may write to a file. A group with the number of the user counts as
 /// the user's own.
-fn others_write(file: &File, meta: &Metadata) -> bool {
+pub fn others_write(file: &File, meta: &Metadata) -> bool {
     let own = geteuid().as_raw();
     let is_own = [0, own].contains(&meta.uid());
     let is_own_group = || [0, own].contains(&meta.gid()) && !has_access_list_open(file);

@@ -1,4 +1,4 @@
-//! `install-shims`: a folder in which compilers find us by a linker's name.
+//! `install-shims`: a folder in which compilers find us by a linker's name, with a package file for CMake and a native file for Meson.
 //!
 //! The shims are symbolic links to this executable, so that they follow an upgrade in place. A file of somebody else
 //! is never replaced, and a folder that has files of others and no shim is left alone: it might be one of the system's, or a clone.
@@ -14,11 +14,18 @@ use crate::error::{Error, Result, Stage};
 const NAMES: [&str; 9] =
     ["ld", "ld.bfd", "ld.gold", "ld.lld", "ld.mold", "ld.wild", "mold", "wild", PREFERS_LLD];
 
+/// Files for build systems, with their texts. [`is_made`] knows them by their first lines.
+const FILES: [(&str, &str); 3] = [
+    ("LtoPruneConfig.cmake", include_str!("build_systems/LtoPruneConfig.cmake")),
+    ("LtoPruneConfigVersion.cmake", include_str!("build_systems/LtoPruneConfigVersion.cmake")),
+    ("lto-prune.ini", include_str!("build_systems/lto-prune.ini")),
+];
+
 pub(super) fn own_executable() -> Result<PathBuf> {
     std::env::current_exe().map_err(|e| Error::io(Stage::Arguments, "/proc/self/exe", "read", e))
 }
 
-/// Make the links; the result is their paths.
+/// Make the links and the files; the result is their paths.
 ///
 /// # Errors
 /// The folder can't be written, or has files that aren't links of ours in the way or alone. Then nothing was changed.
@@ -33,8 +40,9 @@ pub(super) fn install(directory: &Path) -> Result<Vec<PathBuf>> {
             "the folder is not empty and has no shims; name a new one, such as ~/.local/lib/lto-prune";
         return Err(Error::new(Stage::Arguments, message).in_file(directory.display().to_string()));
     }
-    for path in &paths {
-        if path.symlink_metadata().is_ok() && !is_ours(path, &own) {
+    let files: Vec<PathBuf> = FILES.iter().map(|(name, _)| directory.join(name)).collect();
+    for path in paths.iter().chain(&files) {
+        if path.symlink_metadata().is_ok() && !is_ours(path, &own) && !is_made(path) {
             let message = "is in the way and not a link to lto-prune; nothing was changed";
             return Err(Error::new(Stage::Arguments, message).in_file(path.display().to_string()));
         }
@@ -47,7 +55,21 @@ pub(super) fn install(directory: &Path) -> Result<Vec<PathBuf>> {
         }
         symlink(&own, path).map_err(|e| Error::io(Stage::Arguments, path, "create", e))?;
     }
-    Ok(paths)
+    let shims =
+        std::path::absolute(directory).map_err(|e| Error::io(Stage::Arguments, directory, "find", e))?;
+    let shims = shims.to_string_lossy().replace('\\', "\\\\").replace('\'', "\\'");
+    for (path, (_, text)) in files.iter().zip(FILES) {
+        let text = text.replace("@VERSION@", env!("CARGO_PKG_VERSION")).replace("@SHIMS@", &shims);
+        std::fs::write(path, text).map_err(|e| Error::io(Stage::Arguments, path, "write", e))?;
+    }
+    Ok(paths.into_iter().chain(files).collect())
+}
+
+/// Whether it is a file that [`install`] made.
+fn is_made(path: &Path) -> bool {
+    let is_file = path.symlink_metadata().is_ok_and(|meta| meta.is_file());
+    let first = std::fs::read_to_string(path).ok().and_then(|text| text.lines().next().map(str::to_owned));
+    is_file && first.is_some_and(|line| line.contains("Made by lto-prune install-shims"))
 }
 
 /// A link to this executable, or to one of the same name (an earlier place of ours, perhaps gone).
@@ -67,8 +89,9 @@ mod tests {
         let target = dir.path().join("new/shims");
         for _ in 0..2 {
             let paths = install(&target).unwrap();
-            assert_eq!(paths.len(), NAMES.len());
-            assert!(paths.iter().all(|p| std::fs::read_link(p).unwrap() == own_executable().unwrap()));
+            let (links, files) = paths.split_at(NAMES.len());
+            assert!(links.iter().all(|p| std::fs::read_link(p).unwrap() == own_executable().unwrap()));
+            assert!(files.len() == FILES.len() && files.iter().all(|p| is_made(p)));
         }
         std::fs::remove_file(target.join("ld.lld")).unwrap();
         std::fs::write(target.join("ld.lld"), "somebody's").unwrap();
@@ -79,5 +102,8 @@ mod tests {
         std::fs::remove_file(target.join("ld.lld")).unwrap();
         symlink("/usr/bin/ld.bfd", target.join("ld.lld")).unwrap();
         assert!(install(&target).is_err());
+        std::fs::remove_file(target.join("ld.lld")).unwrap();
+        std::fs::write(target.join("lto-prune.ini"), "[binaries]\n").unwrap();
+        assert!(install(&target).unwrap_err().to_string().contains("lto-prune.ini"));
     }
 }

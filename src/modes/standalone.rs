@@ -50,10 +50,10 @@ pub(super) fn run(args: &[OsString], env: &Environment<'_>) -> Result<ExitCode> 
     // An interrupt from the terminal goes to the driver as well: outlive it, so that the folder goes.
     let interrupted = Arc::new(AtomicBool::new(false));
     let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, interrupted);
-    let status = super::spawn(&mut command, Path::new(program))?;
+    let status = super::spawned::run(&mut command, Path::new(program))?;
     // The folder goes here, also when the driver failed.
     drop(folder);
-    Ok(super::exit_code(status))
+    Ok(super::spawned::exit_code(status))
 }
 
 /// The linker that a driver option asks for. `lld` alone is what we choose anyway, by whatever name it has here.

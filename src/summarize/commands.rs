@@ -17,7 +17,8 @@ use super::{granularity, interfaces, member_name};
 use crate::config::Level;
 use crate::error::{Error, Result, Stage};
 use crate::hashing;
-use crate::inputs::interface;
+use crate::inputs::recognise::recognise;
+use crate::inputs::{FileKind, interface};
 use crate::made_ahead;
 
 const SUMMARIZE_USAGE: &str = "usage: lto-prune summarize [--prune-level=LEVEL] [--interface] IN... -o OUT (a file for one object, else a folder)";
@@ -189,7 +190,12 @@ fn read_modules(path: &Path, modules: &mut Vec<ModuleSource>) -> Result<()> {
 /// The file itself, or its members. A member's name may repeat in an archive; the second and later ones say where they lie.
 fn split_modules(path: &Path, bytes: Vec<u8>, modules: &mut Vec<ModuleSource>) -> Result<()> {
     let file = path.file_name().unwrap_or(OsStr::new("input")).to_string_lossy().into_owned();
-    if !bytes.starts_with(b"!<arch>\n") && !bytes.starts_with(b"!<thin>\n") {
+    let kind = recognise(&bytes);
+    if !matches!(kind, FileKind::Archive | FileKind::ThinArchive) {
+        if !matches!(kind, FileKind::Object | FileKind::Bitcode) {
+            let message = "is no object, LLVM bitcode or archive";
+            return Err(Error::new(Stage::Summarise, message).in_file(path.display().to_string()));
+        }
         modules.push(ModuleSource { name: file, is_member: false, bytes });
         return Ok(());
     }

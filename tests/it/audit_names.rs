@@ -178,7 +178,7 @@ fn every_way_to_say_a_name() {
         session.check(status == 0 && said.starts_with(of), &format!("{name}: {said}"));
     }
     let (status, said) = asked(&mut session, "why", "Bax<int>::of");
-    session.check(status == 1 && said.contains("no module in the link defines Bax<int>::of"), &said);
+    session.check(status == 2 && said.contains("no module in the link defines Bax<int>::of"), &said);
     let (status, said) = asked(&mut session, "why --keep=nosuch", "named");
     session.check(status == 2 && said.contains("--keep=nosuch: no module"), &said);
 
@@ -234,5 +234,5 @@ fn what_is_no_report() {
             .arg("\"$0\" audit top main.json >/dev/full")
             .arg(tools::lto_prune()),
     );
-    session.check(outcome.status == 1 && outcome.stderr.contains("standard output"), &outcome.stderr);
+    session.check(outcome.status == 2 && outcome.stderr.contains("standard output"), &outcome.stderr);
 }

@@ -51,7 +51,7 @@ fn run(name: &str, files: &[(&str, &str)]) -> Session {
     job = job.env("HOME", &dir).env("CARGO_TARGET_DIR", dir.join("target"));
     let outcome = session.must(&job);
     let said = outcome.stdout + &outcome.stderr;
-    session.check(name == "Completions" || said.contains("lto-prune: "), &said);
+    session.check(name == "Completions" || said.contains("lto-prune"), &said);
     session
 }
 
@@ -124,20 +124,74 @@ fn cmake() {
 }
 
 #[test]
-fn meson() {
-    let build = "project('app', 'c', 'cpp')\nhelper = static_library('helper', 'helper.c')\n\
-        executable('app', 'main.c', link_with: helper)\n";
-    check(run("Meson", &[("meson.build", build), ("main.c", MAIN), ("helper.c", HELPER)]), "build/app");
+fn cmake_package() {
+    let page = std::fs::read_to_string(tools::repository().join("docs/RECIPES.md")).unwrap();
+    let enable = page.split_once("```cmake\n").and_then(|(_, rest)| rest.split_once("```")).unwrap().0;
+    let lists = "cmake_minimum_required(VERSION 3.16)\nproject(app C)\nadd_library(helper STATIC helper.c)\n\
+        add_executable(app main.c)\ntarget_link_libraries(app helper)\nadd_executable(plain main.c)\n\
+        target_link_libraries(plain helper)\n"
+        .to_owned()
+        + enable;
+    let files = [("CMakeLists.txt", lists.as_str()), ("main.c", MAIN), ("helper.c", HELPER)];
+    let session = run("CMake package", &files);
+    let plain = Facts::read(&session.path("build/plain")).unwrap();
+    session.check(plain.defined.contains("dead"), "a target that was not named is pruned");
+    let made = std::fs::read_to_string(session.path("build/CMakeFiles/app.dir/link.txt")).unwrap();
+    session.check(made.contains("--prune-unwind=unused"), &made);
+    check(session, "build/app");
 }
+
+const MESON: &str = "project('app', 'c', 'cpp')\nhelper = static_library('helper', 'helper.c')\n\
+    executable('app', 'main.c', link_with: helper)\n";
+
+#[test]
+fn meson() {
+    check(run("Meson", &[("meson.build", MESON), ("main.c", MAIN), ("helper.c", HELPER)]), "build/app");
+    let files = [("meson.build", MESON), ("main.c", MAIN), ("helper.c", HELPER)];
+    check(run("Meson native file", &files), "build/app");
+}
+
+const MANIFEST: &str = "[package]\nname = \"app\"\nversion = \"1.0.0\"\nedition = \"2024\"\n\n[workspace]\n";
+const RUST: &str = "#[unsafe(no_mangle)]\n#[inline(never)]\npub extern \"C\" fn helper(x: i32) -> i32 { x + 1 }\n\
+    fn main() { println!(\"{}\", helper(std::env::args().count() as i32)); }\n";
 
 #[test]
 fn cargo() {
-    let manifest = "[package]\nname = \"app\"\nversion = \"1.0.0\"\nedition = \"2024\"\n\n[workspace]\n";
-    let main = "#[unsafe(no_mangle)]\n#[inline(never)]\npub extern \"C\" fn helper(x: i32) -> i32 { x + 1 }\n\
-        fn main() { println!(\"{}\", helper(std::env::args().count() as i32)); }\n";
     // The linker itself removes nearly all that can be removed from it.
-    let session = run("cargo", &[("Cargo.toml", manifest), ("src/main.rs", main)]);
+    let session = run("cargo", &[("Cargo.toml", MANIFEST), ("src/main.rs", RUST)]);
     check_reported(session, "target/release/app", "app", false);
+}
+
+#[test]
+fn cargo_subcommand() {
+    let mut session = run("cargo subcommand", &[("Cargo.toml", MANIFEST), ("src/main.rs", RUST)]);
+    let dir = session.dir().to_owned();
+    let outcome = session.must(&Job::new(&dir, dir.join("target/release/app")));
+    session.check_eq(&outcome.stdout.as_str(), &"2\n", "output of the program");
+    let reports = std::fs::read_dir(session.path("target/lto-prune/reports")).unwrap().count();
+    session.check_eq(&reports, &1, "reports");
+    // Flags of the user stay, wherever cargo has them from, and options go to the links.
+    let flag = "[\"--cfg\", \"chosen\"]";
+    let places = [
+        ("build", None, format!("[build]\nrustflags = {flag}\n")),
+        ("target", None, format!("[target.x86_64-unknown-linux-gnu]\nrustflags = {flag}\n")),
+        ("variable", Some("--cfg chosen"), String::new()),
+    ];
+    session.write("src/main.rs", format!("#[cfg(not(chosen))]\ncompile_error!(\"no flags\");\n{RUST}"));
+    for (place, variable, config) in places {
+        session.write(".cargo/config.toml", config);
+        let words = format!("cargo build --target-dir {place} --prune-level=off:functions");
+        let mut job =
+            Job::new(&dir, tools::lto_prune()).words(&words).env("CARGO_TARGET_DIR", dir.join("none"));
+        if let Some(flags) = variable {
+            job = job.env("RUSTFLAGS", flags);
+        }
+        let outcome = session.must(&job);
+        session.check(outcome.stderr.contains("lto-prune: the reports are in "), &outcome.stderr);
+        session.check(outcome.stderr.contains("app"), &outcome.stderr);
+        let again = session.must(&job);
+        session.check(again.stderr.contains("cargo linked no program"), &again.stderr);
+    }
 }
 
 #[test]
@@ -187,11 +241,14 @@ fn every_recipe_is_run() {
         "Another linker",
         "Autotools",
         "CMake",
+        "CMake package",
         "Completions",
         "Free Pascal",
         "Go",
         "Meson",
+        "Meson native file",
         "cargo",
+        "cargo subcommand",
         "make",
         "musl",
     ];

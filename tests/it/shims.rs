@@ -234,8 +234,10 @@ fn shims_are_not_installed_among_files_of_others() {
     let mut names: Vec<OsString> =
         std::fs::read_dir(session.path("shims")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    let all = ["ld", "ld.bfd", "ld.gold", "ld.lld", "ld.lto-prune", "ld.mold", "ld.wild", "mold", "wild"];
-    session.check_eq(&names, &all.map(OsString::from).to_vec(), "shims");
+    let all = ["LtoPruneConfig.cmake", "LtoPruneConfigVersion.cmake", "ld", "ld.bfd", "ld.gold", "ld.lld"];
+    let all = all.into_iter().chain(["ld.lto-prune", "ld.mold", "ld.wild", "lto-prune.ini", "mold", "wild"]);
+    let all: Vec<OsString> = all.map(OsString::from).collect();
+    session.check_eq(&names, &all, "shims");
 }
 
 #[test]

@@ -197,7 +197,12 @@ pub const SUBCOMMANDS: &[(&str, &str, &str)] = &[
     (
         "install-shims",
         "DIR",
-        "make links in DIR by the names of linkers (ld, ld.lld, ld.lto-prune, ...) for gcc -B DIR",
+        "make links in DIR by the names of linkers (ld, ld.lld, ld.lto-prune, ...) for gcc -B DIR, and files for CMake and Meson",
+    ),
+    (
+        "cargo",
+        "COMMAND ...",
+        "run a command of cargo whose links go through lto-prune, and print their statistics (also: cargo lto-prune COMMAND)",
     ),
     ("audit", "COMMAND ...", "what the bytes of a program are, and what keeps them (audit --help)"),
     (

@@ -1,0 +1,120 @@
+//! `lto-prune.toml`: options of every link below a folder, as a TOML table.
+//!
+//! A key is the name of an option without `--prune-`. Its value is a string, a number, `true` for an option that needs no value, or an array
+//! of them for an option that may be repeated. `LTO_PRUNE_FLAGS` overrides the file, and the command line overrides both.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::options::{self, OptionValue};
+use crate::args::environment::Environment;
+use crate::error::{Error, Result, Stage};
+use crate::inputs::mapped::others_write;
+
+/// The variable that names the file. Empty: there is none, and none is searched.
+const VARIABLE: &str = "LTO_PRUNE_CONFIG";
+/// The name by which the file is found, in the folder of the output or in one above.
+const NAME: &str = "lto-prune.toml";
+/// A longer file is no list of options.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The file and its options as words, if a link that writes `output` has such a file.
+///
+/// A file that is found and that another user may write to is not read, and a warning says so: an option may name a program that is run.
+///
+/// # Errors
+/// The file can't be read, is no TOML, or an option has a value that no word can express.
+pub(super) fn words(env: &Environment<'_>, output: &Path) -> Result<Option<(PathBuf, Vec<OsString>)>> {
+    let path = match env.get(VARIABLE) {
+        Some(name) if name.is_empty() => return Ok(None),
+        Some(name) => PathBuf::from(name),
+        None => match found(output) {
+            Some(path) => path,
+            None => return Ok(None),
+        },
+    };
+    let error = |message: String| Error::new(Stage::Arguments, message).in_file(path.display().to_string());
+    let unreadable = |e| Error::io(Stage::Arguments, &path, "read the options", e);
+    let file = File::open(&path).map_err(unreadable)?;
+    let meta = file.metadata().map_err(unreadable)?;
+    if env.get(VARIABLE).is_none() && others_write(&file, &meta) {
+        eprintln!(
+            "lto-prune: warning: {}: not read, since another user may write to it; {VARIABLE} names a file that is read in any case",
+            path.display()
+        );
+        return Ok(None);
+    }
+    if !meta.is_file() || meta.len() > MAX_BYTES {
+        return Err(error("is no file of options".to_owned()));
+    }
+    let text = fs::read_to_string(&path).map_err(unreadable)?;
+    let table: Table =
+        toml::from_str(&text).map_err(|e| error(e.to_string().trim_end().replace('\n', "; ")))?;
+    // What is relative is so to the folder of the file: links run in many folders.
+    let folder = std::path::absolute(&path).ok().and_then(|path| path.parent().map(Path::to_owned));
+    let folder = folder.unwrap_or_default();
+    let mut words = Vec::new();
+    for (name, value) in &table {
+        let values = match value {
+            Value::Array(values) => values.as_slice(),
+            value => std::slice::from_ref(value),
+        };
+        for value in values {
+            let wrong = || {
+                error(format!("{name}: a value is a string, a number, true or false, or an array of them"))
+            };
+            words.extend(word(name, value, &folder).ok_or_else(wrong)?);
+        }
+    }
+    Ok(Some((path, words)))
+}
+
+/// The file nearest above the output.
+fn found(output: &Path) -> Option<PathBuf> {
+    let output = std::path::absolute(output).ok()?;
+    output.ancestors().skip(1).map(|folder| folder.join(NAME)).find(|path| path.is_file())
+}
+
+/// An option as a word of the command line, or none if it is switched off; `None` if it has a value of another kind.
+fn word(name: &str, value: &Value, folder: &Path) -> Option<Option<OsString>> {
+    let value = match value {
+        Value::Boolean(false) => return Some(None),
+        Value::Boolean(true) => None,
+        Value::Integer(number) => Some(number.to_string()),
+        Value::String(text) => Some(text.clone()),
+        _ => return None,
+    };
+    let mut word = OsString::from(format!("--prune-{name}"));
+    if let Some(value) = value {
+        word.push("=");
+        let kind = options::all().find(|option| option.name == name).map(|option| option.value);
+        let is_path = matches!(kind, Some(OptionValue::File | OptionValue::Folder));
+        // A linker may be named as a command.
+        let is_command = name == "linker" && !value.contains('/');
+        match is_path && !is_command && !value.is_empty() {
+            true => word.push(folder.join(value)),
+            false => word.push(value),
+        }
+    }
+    Some(Some(word))
+}
+
+/// The output that the words of a linker name, as far as the file of options is concerned: the dialect of the linker is not known before.
+pub(in crate::args) fn output_of(words: &[OsString]) -> PathBuf {
+    let mut output = None;
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        let bytes = word.as_bytes();
+        let joined =
+            [b"--output=".as_slice(), b"-output=", b"-o"].iter().find_map(|name| bytes.strip_prefix(*name));
+        match bytes {
+            b"-o" | b"--output" | b"-output" => output = rest.next().map(|word| word.as_os_str()),
+            _ => output = joined.map(OsStr::from_bytes).or(output),
+        }
+    }
+    PathBuf::from(output.unwrap_or(OsStr::new("a.out")))
+}

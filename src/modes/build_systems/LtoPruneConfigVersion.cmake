@@ -1,0 +1,5 @@
+# For find_package(LtoPrune VERSION). Made by lto-prune install-shims.
+set(PACKAGE_VERSION "@VERSION@")
+if(PACKAGE_FIND_VERSION VERSION_LESS_EQUAL PACKAGE_VERSION)
+    set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
