@@ -377,7 +377,7 @@ fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
         Mode::Standalone(words) => modes::run_standalone(&words, env),
         Mode::InstallShims(directory) => modes::run_install_shims(&directory),
         Mode::Cargo(words) => modes::run_cargo(&words, env),
-        Mode::Completions(shell) => modes::run_completions(&shell),
+        Mode::Completions(shell) => modes::run_completions(&shell, &audit::help::commands()),
         Mode::Summarize(words) => done(summarize::summarize_command(&words)),
         Mode::Dump(file) => done(summarize::dump_command(&[file.into_os_string()])),
         Mode::Emit(words) => done(actions::emit_command(&words)),

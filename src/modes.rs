@@ -238,16 +238,16 @@ pub fn run_cargo(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> 
     cargo::run(words, env)
 }
 
-/// `lto-prune completions SHELL`.
+/// `lto-prune completions SHELL`; `audit` has the names of its commands, with the help of each.
 ///
 /// # Errors
 /// A shell for which there is no script.
-pub fn run_completions(shell: &OsStr) -> Result<ExitCode> {
+pub fn run_completions(shell: &OsStr, audit: &[(&'static str, &'static str)]) -> Result<ExitCode> {
     let unknown = || {
         let shell = shell.to_string_lossy();
         Error::new(Stage::Arguments, format!("no completions for {shell}: the shells are bash, zsh and fish"))
     };
-    Ok(print(&completions::script(shell).ok_or_else(unknown)?))
+    Ok(print(&completions::script(shell, audit).ok_or_else(unknown)?))
 }
 
 /// `lto-prune explain-trap BINARY ADDRESS|CORE`.

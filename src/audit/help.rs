@@ -22,6 +22,11 @@ pub(super) fn text(command: Option<Command>) -> &'static str {
     }
 }
 
+/// The commands of `audit`, with the help of each.
+pub(crate) fn commands() -> Vec<(&'static str, &'static str)> {
+    Command::ALL.iter().map(|&(name, command)| (name, text(Some(command)))).collect()
+}
+
 const ALL: &str = "\
 lto-prune audit: why a program is as large as it is, from the report of its link or from the file
 

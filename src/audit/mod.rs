@@ -13,7 +13,7 @@ mod elf;
 mod evidence;
 mod find;
 mod graph;
-mod help;
+pub(crate) mod help;
 mod html;
 mod matching;
 mod model;

@@ -2,19 +2,69 @@
 //!
 //! Left out: the options of linkers and compilers.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Write;
 
 use crate::args::prune::options::{OptionValue, PruneOption, SUBCOMMANDS, all};
+use crate::{bisect, split};
+
+/// The names of the commands of `audit`, with the help of each.
+pub(super) type CommandHelp = [(&'static str, &'static str)];
 
 /// The script for a shell of this name, if there is one.
-pub(super) fn script(shell: &OsStr) -> Option<String> {
+pub(super) fn script(shell: &OsStr, audit: &CommandHelp) -> Option<String> {
     match shell.to_str()? {
-        "bash" => Some(bash()),
-        "zsh" => Some(zsh()),
-        "fish" => Some(fish()),
+        "bash" => Some(bash(audit)),
+        "zsh" => Some(zsh(audit)),
+        "fish" => Some(fish(audit)),
         _ => None,
     }
+}
+
+/// What stands behind the first word of a line, and what is completed there.
+struct SubcommandWords {
+    name: &'static str,
+    /// The second word, if a command of `audit` stands there.
+    command: Option<&'static str>,
+    words: Vec<String>,
+}
+
+/// The words of all subcommands: the commands of `audit`, and the options that the help of each names.
+fn subcommands(commands: &CommandHelp) -> Vec<SubcommandWords> {
+    let names = commands.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let mut all = vec![SubcommandWords { name: "audit", command: None, words: names }];
+    let of_command = |&(name, text): &(&'static str, &'static str)| SubcommandWords {
+        name: "audit",
+        command: Some(name),
+        words: options_in(text),
+    };
+    all.extend(commands.iter().map(of_command));
+    for (name, ..) in SUBCOMMANDS.iter().filter(|(name, ..)| *name != "audit") {
+        let text = match *name {
+            "bisect" => bisect::HELP.to_owned(),
+            "split" => split::HELP.to_owned(),
+            name => super::help::of_subcommand(name),
+        };
+        let words = match *name {
+            "completions" => ["bash", "zsh", "fish"].map(str::to_owned).to_vec(),
+            _ => options_in(&text),
+        };
+        all.push(SubcommandWords { name, command: None, words });
+    }
+    all
+}
+
+/// The long options of a help text, sorted, with the equals sign of those that take a value.
+fn options_in(text: &str) -> Vec<String> {
+    let is_end = |c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '=');
+    let words = text.split(is_end).filter(|word| word.len() > 2 && word.starts_with("--"));
+    let words = words.map(|word| word.split_inclusive('=').next().unwrap_or_default());
+    let words: BTreeSet<&str> =
+        words.filter(|word| !word.starts_with("--prune-") && *word != "---").collect();
+    // An option is named without its value, too.
+    let is_longer = |word: &&&str| !words.contains(format!("{word}=").as_str());
+    words.iter().filter(is_longer).map(|word| (*word).to_owned()).collect()
 }
 
 /// The word as it is typed, up to a value that it needs.
@@ -23,11 +73,19 @@ fn word(option: &PruneOption) -> String {
     format!("--prune-{}{}", option.name, if needs_none { "" } else { "=" })
 }
 
-fn bash() -> String {
+fn bash(audit: &CommandHelp) -> String {
     // bash takes the equals sign for the end of a word, so that a reply is the value alone.
     let mut out = String::from(
-        "_lto_prune() {\n    local cur=${COMP_LINE:0:COMP_POINT}\n    cur=${cur##* }\n    COMPREPLY=()\n    case $cur in\n",
+        "_lto_prune() {\n    local cur=${COMP_LINE:0:COMP_POINT} words=\n    cur=${cur##* }\n    COMPREPLY=()\n    \
+         if [ \"$COMP_CWORD\" -gt 1 ]; then\n        case \"${COMP_WORDS[1]} ${COMP_WORDS[2]-}\" in\n",
     );
+    for SubcommandWords { name, command, words } in subcommands(audit).iter().rev() {
+        let command = command.unwrap_or("*");
+        let _ = writeln!(out, "            '{name} '{command}) words='{}' ;;", words.join(" "));
+    }
+    out += "        esac\n    fi\n    if [ -n \"$words\" ]; then\n        \
+            mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\"; [[ $cur == -* ]] || compgen -f -- \"$cur\")\n        \
+            [[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace 2>/dev/null\n        return\n    fi\n    case $cur in\n";
     for option in all() {
         let values = match option.value {
             OptionValue::None => continue,
@@ -57,14 +115,24 @@ fn bash() -> String {
     out
 }
 
-fn zsh() -> String {
+fn zsh(audit: &CommandHelp) -> String {
     // In a specification brackets, colons and quotes have a meaning of their own.
     let plain = |text: &str| text.replace(['[', ']'], "").replace(':', "\\:").replace('\'', "'\\''");
     let mut out = String::from("#compdef lto-prune ld.lto-prune\n\nlocal -a commands=(\n");
     for (name, _, help) in SUBCOMMANDS {
         let _ = writeln!(out, "    '{name}:{}'", plain(help));
     }
-    out += ")\n_lto_prune_first() {\n    _describe command commands\n    _files\n}\n_arguments \\\n";
+    out += ")\nif (( CURRENT > 2 )); then\n    case \"$words[2] $words[3]\" in\n";
+    for SubcommandWords { name, command, words } in subcommands(audit).iter().rev() {
+        let command = command.unwrap_or("*");
+        let _ = writeln!(
+            out,
+            "        '{name} '{command}) compadd -S '' -- {}; _files; return ;;",
+            words.join(" ")
+        );
+    }
+    out +=
+        "    esac\nfi\n_lto_prune_first() {\n    _describe command commands\n    _files\n}\n_arguments \\\n";
     for option in all() {
         let values = match option.value {
             OptionValue::None => String::new(),
@@ -81,12 +149,31 @@ fn zsh() -> String {
     out + "    '1:command or file:_lto_prune_first' '*:file:_files'\n"
 }
 
-fn fish() -> String {
+fn fish(audit: &CommandHelp) -> String {
     let plain = |text: &str| text.replace('\'', "\\'");
     let mut out = String::new();
     for (name, _, help) in SUBCOMMANDS {
         let _ =
             writeln!(out, "complete -c lto-prune -n __fish_use_subcommand -a {name} -d '{}'", plain(help));
+    }
+    let seen = "__fish_seen_subcommand_from";
+    let commands: Vec<&str> = audit.iter().map(|(name, _)| *name).collect();
+    let commands = commands.join(" ");
+    for SubcommandWords { name, command, words } in subcommands(audit) {
+        let condition = match (name, command) {
+            (_, Some(command)) => format!("{seen} {name}; and {seen} {command}"),
+            ("audit", None) => format!("{seen} audit; and not {seen} {commands}"),
+            _ => format!("{seen} {name}"),
+        };
+        for word in words {
+            let _ = match word.strip_prefix("--") {
+                None => writeln!(out, "complete -c lto-prune -n '{condition}' -a {word}"),
+                Some(option) => {
+                    let (option, value) = option.strip_suffix('=').map_or((option, ""), |name| (name, " -r"));
+                    writeln!(out, "complete -c lto-prune -n '{condition}' -l {option}{value}")
+                }
+            };
+        }
     }
     for option in all() {
         let values = match option.value {

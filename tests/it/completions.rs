@@ -59,14 +59,21 @@ fn bash_and_fish_complete_options_values_and_commands() {
         ("--prune-le", "--prune-level="),
         ("--prune-level=fu", "functions"),
         ("expl", "explain-trap"),
+        ("audit top --al", "--all"),
+        ("audit top --b", "--bss --by="),
+        ("audit domin", "dominators"),
+        ("audit top inp", "input.o"),
+        ("bisect --time", "--timeout="),
+        ("completions fi", "fish"),
         ("inp", "input.o"),
         ("--prune-report=inp", "input.o"),
     ] {
         let line = format!("lto-prune {typed}");
         let bash = format!(
-            "source ./script.bash; COMP_LINE='{line}' COMP_POINT={} COMP_CWORD=1 COMP_WORDS=(lto-prune '{typed}'); \
-             _lto_prune; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
-            line.len()
+            "source ./script.bash; COMP_LINE='{line}' COMP_POINT={} COMP_CWORD={} COMP_WORDS=({line}); \
+             _lto_prune; echo \"${{COMPREPLY[@]}}\"",
+            line.len(),
+            typed.split(' ').count()
         );
         let replies = session.must(&Job::new(&dir, "bash").arg("-c").arg(bash)).stdout;
         session.check_eq(&replies.trim(), &expected, &format!("bash: {line}"));
@@ -74,7 +81,7 @@ fn bash_and_fish_complete_options_values_and_commands() {
         let job = Job::new(&dir, "fish").env("HOME", &dir).arg("--no-config").arg("-c").arg(fish);
         let replies = session.must(&job).stdout;
         // fish adds the equals sign itself.
-        let expected = expected.trim_end_matches('=');
+        let expected = expected.split(' ').next().unwrap().trim_end_matches('=');
         let found = replies.lines().any(|reply| reply.split('\t').next().unwrap().ends_with(expected));
         session.check(found, &format!("fish: {line}: {replies}"));
     }
