@@ -22,7 +22,7 @@ install -D -t "$usr/bin" "$target/release/lto-prune" "$target/release/cargo-lto-
 "$usr/bin/lto-prune" install-shims "$usr/lib/lto-prune" >/dev/null
 find "$usr/lib/lto-prune" -type l -exec ln -sfn ../../bin/lto-prune {} \;
 sed -i "s|'.*/usr/lib/lto-prune'|'/usr/lib/lto-prune'|" "$usr/lib/lto-prune/lto-prune.ini"
-mkdir -p "$usr/lib/cmake/LtoPrune" "$usr/share/meson/native" "$usr/share/doc/lto-prune"
+mkdir -p "$usr/lib/cmake/LtoPrune" "$usr/share/meson/native" "$usr/share/doc/lto-prune/docs"
 for file in LtoPruneConfig.cmake LtoPruneConfigVersion.cmake; do
     ln -s "../../lto-prune/$file" "$usr/lib/cmake/LtoPrune/$file"
 done
@@ -33,7 +33,8 @@ completed() { install -D -m 644 <("$usr/bin/lto-prune" completions "$1") "$usr/s
 completed bash bash-completion/completions/lto-prune
 completed zsh zsh/vendor-completions/_lto-prune
 completed fish fish/vendor_completions.d/lto-prune.fish
-cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/*.md "$usr/share/doc/lto-prune/"
+cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$usr/share/doc/lto-prune/"
+cp docs/*.md "$usr/share/doc/lto-prune/docs/"
 cat LICENSE-MIT LICENSE-APACHE >"$usr/share/doc/lto-prune/copyright"
 
 archive=lto-prune-$version-x86_64-linux

@@ -104,7 +104,7 @@ impl Command {
 
     /// Whether it can answer from an ELF file without a report.
     fn reads_files(self) -> bool {
-        matches!(self, Command::Top | Command::Diff | Command::Duplicates | Command::Html)
+        matches!(self, Command::Top | Command::Diff | Command::Duplicates | Command::Budget | Command::Html)
     }
 
     /// Whether a long option means something to it.

@@ -31,13 +31,13 @@ const ALL: &str = "\
 lto-prune audit: why a program is as large as it is, from the report of its link or from the file
 
 Usage: lto-prune audit COMMAND [options] [names] [FILE] REPORT.json | LINK LINE
-       lto-prune audit top|duplicates|html [options] FILE
+       lto-prune audit top|duplicates|html|budget [options] FILE
        lto-prune audit diff [options] OLD NEW
 
 REPORT.json is what --prune-report=FILE wrote. A line of objects and options (a.o b.o -lm) is linked first, as
 `lto-prune a.o b.o -lm` does, and the output is thrown away. Options of ours stand before the line; -- ends them.
 FILE is any x86_64 executable, shared library, object or archive. An object or archive alone is such a file for top,
-duplicates and html; behind -- it is a link line. With FILE and its report, the audit checks that they belong together.
+duplicates, html and budget; behind -- it is a link line. With FILE and its report, the audit checks that they belong together.
 
 Commands:
   top                what the bytes of the file are, the largest first; they add up to its length
@@ -296,7 +296,7 @@ Examples:
 const BUDGET: &str = "\
 lto-prune audit budget: limits of size, for CI
 
-Usage: lto-prune audit budget [options] FILE.toml REPORT.json | LINK LINE
+Usage: lto-prune audit budget [options] FILE.toml [FILE] REPORT.json | FILE | LINK LINE
 
   --ratchet          lower each limit in FILE.toml that is above the present size to that size; raise none
   --format=table|text|json|csv|markdown|sarif
@@ -304,7 +304,7 @@ Usage: lto-prune audit budget [options] FILE.toml REPORT.json | LINK LINE
 
 The exit status is 1 where a limit is broken, and 2 for a mistake in the words or the file. The file:
 
-  total = \"3 MiB\"              # the linked file; a number is of bytes; k, M, KiB, MiB are understood
+  total = \"3 MiB\"              # the linked file; a number is of bytes; k, KB, M, K, KiB, MiB are understood
   bss = 65536                  # zero-initialised memory
 
   [section]                    # also [category], [module], [archive], [symbol], [namespace]

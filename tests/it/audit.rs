@@ -390,6 +390,16 @@ fn budgets_break() {
     session.check_eq(&region["region"]["startLine"], &Value::from(3), "the line of .text");
     session.check_eq(&region["artifactLocation"]["uri"], &Value::from("bad.toml"), "the file");
 
+    // A file without its report; once it is stripped, no symbol is known to be absent.
+    session.write("file.toml", format!("total = {length}\n[symbol]\nleaf = 1000\nno_such = 0\n"));
+    let outcome = audit(&mut session, "budget file.toml main");
+    session.check_eq(&outcome.status, &0, &outcome.stdout);
+    let dir = session.dir().to_owned();
+    session.must(&Job::new(&dir, "strip").words("main -o stripped"));
+    let outcome = audit(&mut session, "budget file.toml stripped");
+    let nothing = outcome.stdout.matches("\nNOTHING  ").count();
+    session.check_eq(&(outcome.status, nothing), &(1, 2), &outcome.stdout);
+
     // Limits are lowered, not raised, and the rest of the file stays as it is.
     let budget = |total: &str, text: &str, leaf: &str| {
         format!(

@@ -38,6 +38,7 @@ mod elf;
 mod errors;
 mod extraction;
 mod folding;
+mod forge;
 mod gate;
 mod hostile;
 mod hostile_names;

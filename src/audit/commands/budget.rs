@@ -153,6 +153,7 @@ pub(crate) fn answer(
     let limits = limits(path, text)?;
     let all = items(model, View::File)?;
     let zero: u64 = model.parts.iter().filter(|p| p.category == "bss").map(|p| p.size).sum();
+    let stripped = model.elf.is_some() && !model.parts.iter().any(|part| part.name == ".symtab");
     let mut table = Table::new("budget", "", &["status", "size", "limit", "left", "of", "name"]);
     let mut nothing = false;
     let mut broken: Vec<SarifResult> = Vec::new();
@@ -169,8 +170,11 @@ pub(crate) fn answer(
                 (found.unwrap_or(0), *kind, name.as_str())
             }
         };
+        // What has no name may be there all the same.
+        let is_nameless =
+            stripped && matches!(of, BudgetScope::Named(_, GroupBy::Symbol | GroupBy::Namespace, _));
         let left = most as i64 - size;
-        let status = match is_there || most == 0 {
+        let status = match is_there || most == 0 && !is_nameless {
             true if left >= 0 => "ok",
             true => "OVER",
             false => "NOTHING",
@@ -215,9 +219,14 @@ pub(crate) fn answer(
         1 => "1 limit is broken".to_owned(),
         n => format!("{} limits are broken", count(n as u64)),
     };
-    let not_pruned = (!broken.is_empty() && !model.report.pruned)
+    let not_pruned = (!broken.is_empty() && model.elf.is_none() && !model.report.pruned)
         .then(|| format!("{}: {}", model.report.output, model.report.not_pruned()));
-    let advice = "NOTHING: the link has nothing of the name. A limit of 0 is for what must not be there.";
+    let advice = match stripped {
+        true => {
+            "NOTHING: nothing has the name, and a file without a symbol table (.symtab) does not say that a symbol is not there."
+        }
+        false => "NOTHING: the link has nothing of the name. A limit of 0 is for what must not be there.",
+    };
     notes.extend(nothing.then(|| advice.to_owned()).into_iter().chain(not_pruned));
     let answer = Answer {
         notes,
