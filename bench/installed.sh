@@ -69,7 +69,8 @@ cd "$repository"
 target=$(cargo metadata --format-version 1 --no-deps --locked | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 cargo package --quiet --locked --no-verify -p lto-prune -p lto-prune-summaries
 for crate in lto-prune lto-prune-summaries; do tar -C "$work" -xzf "$target/package/$crate"-[0-9]*.crate; done
-cargo install --quiet --locked --root "$work/cargo" --path "$work"/lto-prune-[0-9]* \
+# The lock file names a registry that does not have the library of this version yet.
+cargo install --quiet --root "$work/cargo" --path "$work"/lto-prune-[0-9]* \
     --config "patch.crates-io.lto-prune-summaries.path=\"$(echo "$work"/lto-prune-summaries-[0-9]*)\""
 "$work/cargo/bin/lto-prune" --version
 cd "$work"

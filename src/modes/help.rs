@@ -18,7 +18,8 @@ Examples:
   clang --ld-path=$HOME/.local/lib/lto-prune/ld.lto-prune main.o -o main -Wl,--prune-why='parse_*'
   RUSTFLAGS=\"-Clink-self-contained=-linker -Clink-arg=-B$HOME/.local/lib/lto-prune\" cargo build
 
-Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the command line overrides):
+Options (from a compiler: -Wl,--prune-...; or in LTO_PRUNE_FLAGS, which the command line overrides; or in lto-prune.toml in the
+folder of the output or one above, or in the file that LTO_PRUNE_CONFIG names, which both override):
 ";
 const END: &str = "
 All other options are the linker's. ld.lto-prune --help prints its help as well.
@@ -81,6 +82,9 @@ Options:
         "explain-trap" => {
             "\nADDRESS is an address of the link, or with a third word BASE one of a process that loaded BINARY at BASE.
 CORE is a core file of such a process.\n"
+        }
+        "cargo" => {
+            "\nWords that begin with --prune- go to the links, the others to cargo. Reports are in lto-prune/reports in cargo's target folder.\n"
         }
         "completions" => "\nThe script goes to standard output.\n",
         _ => "",

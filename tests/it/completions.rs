@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use lto_prune::args::prune::options;
+
 use crate::run::{Job, Session};
 use crate::tools;
 
@@ -31,6 +33,13 @@ fn every_option_is_completed_and_in_the_manual_page() {
     let words = words_of_help(&mut session);
     let manual = tools::repository().join("docs/lto-prune.1");
     let manual = std::fs::read_to_string(manual).unwrap().replace("\\-", "-");
+    for option in options::all() {
+        let text = option.help.replace('\'', "\\(aq");
+        session.check(
+            manual.contains(&text),
+            &format!("--prune-{}: docs/lto-prune.1 lacks: {text}", option.name),
+        );
+    }
     for word in &words {
         session.check(manual.contains(word.as_str()), &format!("{word} is not in docs/lto-prune.1"));
     }
