@@ -13,6 +13,7 @@ mod corpus;
 mod debug;
 mod differ;
 mod examples;
+mod files;
 mod folds;
 mod gcdiff;
 mod kills;
@@ -50,7 +51,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str =
-    "usage: bench links|actions|stops|folds|unwind|debug|audit|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|scale|survey|recompiled|split [options]
+    "usage: bench links|actions|stops|folds|unwind|debug|audit|files|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|scale|survey|recompiled|split [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   actions           each link in actions (docs/ACTIONS.md) is the link by one command; sizes and times
   stops             what becomes of code that only mentions of its address reach, and what keeps it, in bytes
@@ -58,6 +59,7 @@ const USAGE: &str =
   unwind            loaded bytes with --prune-unwind beside the same without unwind tables, and the time it takes
   debug             bytes of debug information at the default level and with --prune-debug=shrink, beside llvm-dwarfutil
   audit             what `lto-prune audit` says of each link adds up, and in which time it does
+  files             what `lto-prune audit top` says of programs and libraries of the system adds up; crates beside cargo-bloat
   pages             the page of `lto-prune audit html` in a browser: whether it is right, and its times
   examples          whether docs/AUDIT.md shows what is printed; --write puts that there
   gcdiff            what lto-prune keeps beside what ld.lld --gc-sections keeps, section by section
@@ -187,6 +189,7 @@ fn run(args: &[String]) -> Result<bool> {
         "builds" => return builds::run(&Corpus::tools(root)?, &options),
         "mutate" => return mutate::run(&Corpus::tools(root)?, &options),
         "kills" => return kills::run(&Corpus::tools(root)?, &options),
+        "files" => return files::run(&Corpus::tools(root)?, &options),
         "reach" => return reach::run(&Corpus::tools(root)?, &options),
         "scale" => return scale::run(&Corpus::tools(root)?, &options),
         "survey" => return survey::run(&Corpus::tools(root)?, &options),
