@@ -49,6 +49,8 @@ pub enum Mode {
     ExplainTrap(Vec<OsString>),
     /// `lto-prune split IN -o OUT`, see [`crate::split`].
     Split(Vec<OsString>),
+    /// `lto-prune advise [OPTIONS] -- COMMAND...`, see [`crate::advise`].
+    Advise(Vec<OsString>),
     /// `lto-prune bisect [OPTIONS] -- COMMAND...`, see [`crate::bisect`].
     Bisect(Vec<OsString>),
 }
@@ -101,6 +103,7 @@ fn linker_mode(argv0: &OsStr, words: &[OsString], env: &Environment<'_>) -> Resu
 
 /// The commands of lto-prune, for misspelt ones.
 const COMMANDS: &[&str] = &[
+    "advise",
     "audit",
     "bisect",
     "completions",
@@ -148,6 +151,7 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
             _ => usage("dump takes one file: lto-prune dump FILE"),
         },
         Some("split") => Ok(Mode::Split(rest.to_vec())),
+        Some("advise") => Ok(Mode::Advise(rest.to_vec())),
         Some("bisect") => Ok(Mode::Bisect(rest.to_vec())),
         Some("explain-trap") => Ok(Mode::ExplainTrap(rest.to_vec())),
         Some("audit") => Ok(Mode::Audit(rest.to_vec())),
@@ -220,6 +224,14 @@ pub fn run_install_shims(directory: &Path) -> Result<ExitCode> {
         print(&format!("{}\n", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A folder for `-B`, as [`run_install_shims`] makes it.
+///
+/// # Errors
+/// The folder can't be written.
+pub(crate) fn install_shims(directory: &Path) -> Result<Vec<PathBuf>> {
+    shims::install(directory)
 }
 
 /// `lto-prune completions SHELL`.

@@ -11,6 +11,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod actions;
+mod advise;
 mod answers;
 mod audit;
 mod audit_calls;
