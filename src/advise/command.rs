@@ -241,7 +241,10 @@ fn driver_words(words: &[OsString]) -> Vec<LinkWord> {
             out.extend(words::expand(&list).into_iter().map(LinkWord::Linker));
         } else if bytes == b"-Xlinker" {
             out.extend(
-                rest.next().into_iter().flat_map(|w| words::expand(&[w.clone()])).map(LinkWord::Linker),
+                rest.next()
+                    .into_iter()
+                    .flat_map(|w| words::expand(std::slice::from_ref(w)))
+                    .map(LinkWord::Linker),
             );
         } else if bytes == b"-z" {
             // The driver passes both on.

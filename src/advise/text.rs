@@ -65,7 +65,6 @@ pub(super) fn answer(
     let best = rows.iter().find(is_better);
     let mut answer = Answer::default();
     let mut below: Vec<String> = Vec::new();
-    let mut below: Vec<String> = Vec::new();
     answer.tables.push(table(&rows, format, is_narrow, &mut below));
     answer.notes = below;
     if format == Format::Table {

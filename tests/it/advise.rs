@@ -115,7 +115,7 @@ fn row<'r>(session: &Session, rows: &'r [Value], name: &str) -> &'r Value {
     found.unwrap_or_else(|| session.fail(&format!("no row {name} in {rows:#?}")))
 }
 
-fn note<'r>(row: &'r Value) -> &'r str {
+fn note(row: &Value) -> &str {
     row["note"].as_str().unwrap()
 }
 
@@ -160,7 +160,7 @@ fn words_of_response_files_and_of_a_cxx_program() {
         "#include <stdexcept>\n#include <string>\nint main(int argc, char **) { try { throw std::runtime_error(\"x\"); } \
          catch (std::exception &e) { return std::string(e.what()).size() == argc ? 0 : 1; } }\n",
     );
-    session.must(&Job::new(&session.dir().to_owned(), "g++").words("-O1 -ffunction-sections -c app.cpp"));
+    session.must(&Job::new(session.dir(), "g++").words("-O1 -ffunction-sections -c app.cpp"));
     session.write("words", "app.o -o app -Wl,@linker-words -MD -MF app.d");
     session.write("linker-words", "-z relro --dependency-file=app.dep");
     let test = r#"--test=$LTO_PRUNE_OUTPUT"#;
