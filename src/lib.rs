@@ -25,6 +25,7 @@ pub mod actions;
 pub mod shadow;
 pub mod verify;
 pub mod report;
+pub mod advise;
 pub mod bisect;
 pub mod split;
 pub mod audit;
@@ -35,6 +36,7 @@ pub mod ids;
 pub mod made_ahead;
 pub mod messages;
 pub mod paths;
+mod process_group;
 pub mod repro;
 pub mod timing;
 
@@ -381,6 +383,7 @@ fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
         Mode::Summarize(words) => done(summarize::summarize_command(&words)),
         Mode::Dump(file) => done(summarize::dump_command(&[file.into_os_string()])),
         Mode::Emit(words) => done(actions::emit_command(&words)),
+        Mode::Advise(words) => advise::main(&words, env),
         Mode::Bisect(words) => bisect::main(&words, env),
         Mode::Split(words) => split::run(&words),
         Mode::ExplainTrap(words) => modes::run_explain_trap(&words),

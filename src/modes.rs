@@ -53,6 +53,8 @@ pub enum Mode {
     ExplainTrap(Vec<OsString>),
     /// `lto-prune split IN -o OUT`, see [`crate::split`].
     Split(Vec<OsString>),
+    /// `lto-prune advise [OPTIONS] -- COMMAND...`, see [`crate::advise`].
+    Advise(Vec<OsString>),
     /// `lto-prune bisect [OPTIONS] -- COMMAND...`, see [`crate::bisect`].
     Bisect(Vec<OsString>),
 }
@@ -105,6 +107,7 @@ fn linker_mode(argv0: &OsStr, words: &[OsString], env: &Environment<'_>) -> Resu
 
 /// The commands of lto-prune, for misspelt ones.
 const COMMANDS: &[&str] = &[
+    "advise",
     "audit",
     "bisect",
     "cargo",
@@ -156,6 +159,7 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
         }
         Some("cargo") => Ok(Mode::Cargo(rest.to_vec())),
         Some("split") => Ok(Mode::Split(rest.to_vec())),
+        Some("advise") => Ok(Mode::Advise(rest.to_vec())),
         Some("bisect") => Ok(Mode::Bisect(rest.to_vec())),
         Some("explain-trap") => Ok(Mode::ExplainTrap(rest.to_vec())),
         Some("audit") => Ok(Mode::Audit(rest.to_vec())),
@@ -228,6 +232,14 @@ pub fn run_install_shims(directory: &Path) -> Result<ExitCode> {
         print(&format!("{}\n", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A folder for `-B`, as [`run_install_shims`] makes it.
+///
+/// # Errors
+/// The folder can't be written.
+pub(crate) fn install_shims(directory: &Path) -> Result<Vec<PathBuf>> {
+    shims::install(directory)
 }
 
 /// `lto-prune cargo COMMAND ...`: a cargo command whose links go through lto-prune.

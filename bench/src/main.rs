@@ -5,6 +5,7 @@
 //! Exit status: 0, or 1 when a comparison failed, or 2 when a command could not run.
 
 mod actions;
+mod advise;
 mod audit;
 mod beside;
 mod builds;
@@ -51,9 +52,10 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str =
-    "usage: bench links|actions|stops|folds|unwind|debug|audit|files|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|scale|survey|recompiled|split [options]
+    "usage: bench links|actions|advise|stops|folds|unwind|debug|audit|files|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|scale|survey|recompiled|split [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   actions           each link in actions (docs/ACTIONS.md) is the link by one command; sizes and times
+  advise            the tables of `lto-prune advise`, each row linked again by hand
   stops             what becomes of code that only mentions of its address reach, and what keeps it, in bytes
   folds             .text with --icf=safe, the linker alone beside lto-prune
   unwind            loaded bytes with --prune-unwind beside the same without unwind tables, and the time it takes
@@ -82,7 +84,7 @@ const USAGE: &str =
 options
   --only=A,B        these programs, or PROGRAM/MODE; reach: these mains; differ: these features; builds: these projects, or PROJECT/LINKER, again;
                     survey: libraries, programs; recompiled: these packages; split: these mains and packages
-  --runs=N          links, audit, lto: runs of each (default 11)
+  --runs=N          links, advise, audit, lto: runs of each (default 11)
   --linkers=A,B     links: beside lld these, each alone and behind lto-prune;
                     check, soak, soak-links, reach: of lld, mold, bfd, gold (default: all four), wild; differ: rust-lld too
   --count=N         differ, kills, mutate: so many links (default: 500, 100 and 1000); survey: so many packages with libraries (default: 200);
@@ -211,6 +213,7 @@ fn run(args: &[String]) -> Result<bool> {
     let corpus = Corpus::open(root, &options.only)?;
     match command.as_str() {
         "stops" => stops::run(&corpus, &options),
+        "advise" => advise::run(&corpus, &options),
         "folds" => folds::run(&corpus, &options),
         "audit" => audit::run(&corpus, &options),
         "pages" => pages::run(&corpus, &options),

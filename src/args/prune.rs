@@ -4,7 +4,7 @@
 //! link would silently be another one than the user asked for. Values follow an equals sign only, so that the words
 //! of a line can be distinguished without knowing us.
 
-pub(super) mod file;
+pub(crate) mod file;
 pub mod options;
 
 use std::ffi::{OsStr, OsString};

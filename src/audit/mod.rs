@@ -20,7 +20,7 @@ mod model;
 mod placed;
 mod read;
 mod sarif;
-mod table;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 mod vex;
@@ -277,7 +277,7 @@ fn without_output(line: &[OsString]) -> Vec<OsString> {
 }
 
 /// The terminal, if the answer goes to one; NO_COLOR is what users set who want none (no-color.org).
-fn screen(format: Format, env: &Environment<'_>) -> Screen {
+pub(crate) fn screen(format: Format, env: &Environment<'_>) -> Screen {
     if format != Format::Table || !std::io::stdout().is_terminal() {
         return Screen::default();
     }
@@ -292,7 +292,7 @@ fn screen(format: Format, env: &Environment<'_>) -> Screen {
 }
 
 /// Write to stdout; a closed pipe is no reason to panic, nor to say anything.
-fn print(text: &str) -> Result<ExitCode> {
+pub(crate) fn print(text: &str) -> Result<ExitCode> {
     let mut out = std::io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(ExitCode::SUCCESS),

@@ -17,6 +17,7 @@ pub(crate) enum Cell {
     Delta(i64),
     /// It is a part of a whole, in percent.
     Share(f64),
+    Seconds(std::time::Duration),
     Nothing,
 }
 
@@ -37,6 +38,7 @@ impl Cell {
             Cell::Delta(0) => "0".to_owned(),
             Cell::Delta(n) => format!("{}{}", if *n < 0 { '-' } else { '+' }, count(n.unsigned_abs())),
             Cell::Share(p) => format!("{p:.1}%"),
+            Cell::Seconds(time) => format!("{:.2}", time.as_secs_f64()),
             Cell::Nothing => String::new(),
         }
     }
@@ -47,6 +49,7 @@ impl Cell {
             Cell::Number(n) => n.to_string(),
             Cell::Delta(n) => n.to_string(),
             Cell::Share(p) => format!("{p:.4}"),
+            Cell::Seconds(time) => format!("{:.4}", time.as_secs_f64()),
             Cell::Text(text) => printable(text).into_owned(),
             Cell::Nothing => String::new(),
         }
@@ -58,6 +61,7 @@ impl Cell {
             Cell::Number(n) => Value::from(*n),
             Cell::Delta(n) => Value::from(*n),
             Cell::Share(p) => Value::from(*p),
+            Cell::Seconds(time) => Value::from(time.as_secs_f64()),
             Cell::Nothing => Value::Null,
         }
     }

@@ -6,24 +6,19 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-
-use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::options::Options;
 use super::outcome::{Stop, status};
 use crate::args::prune::FLAGS_VARIABLE;
 use crate::args::{Environment, words};
 use crate::error::{Error, Result, Stage};
+use crate::process_group::{GroupEnd, Signals, failure};
 use crate::report::log::LogLine;
 
-/// How long what was told to end may take before it is ended.
-const GRACE: Duration = Duration::from_secs(3);
 /// How much is shown of what a failed run printed.
 const SHOWN_BYTES: u64 = 2000;
 const SHOWN_LINES: usize = 12;
@@ -43,22 +38,17 @@ pub(super) struct Runner {
     /// It is `LTO_PRUNE_FLAGS` as it was before.
     flags: OsString,
     folder: tempfile::TempDir,
-    /// A signal that asks us to end; 0: none.
-    signal: Arc<AtomicUsize>,
+    signals: Signals,
 }
 
 impl Runner {
     pub(super) fn new(options: Options, env: &Environment<'_>) -> Result<Self> {
-        let signal = Arc::new(AtomicUsize::new(0));
-        for number in [signal_hook::consts::SIGHUP, signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]
-        {
-            signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)
-                .map_err(|e| Error::io(Stage::Arguments, "bisect", "wait for signals", e))?;
-        }
+        let signals =
+            Signals::watch().map_err(|e| Error::io(Stage::Arguments, "bisect", "wait for signals", e))?;
         let folder = tempfile::Builder::new().prefix("lto-prune-bisect-").tempdir();
         let folder =
             folder.map_err(|e| Error::io(Stage::Arguments, std::env::temp_dir(), "make a folder in", e))?;
-        Ok(Runner { options, flags: env.get(FLAGS_VARIABLE).unwrap_or_default(), folder, signal })
+        Ok(Runner { options, flags: env.get(FLAGS_VARIABLE).unwrap_or_default(), folder, signals })
     }
 
     /// The flags with `ours` behind them.
@@ -118,37 +108,14 @@ impl Runner {
         Ok(CommandRun { failure, links, time: start.elapsed() })
     }
 
-    /// Wait for the end, or make one.
-    fn wait(&self, mut child: Child, start: Instant) -> std::result::Result<Option<String>, Stop> {
-        let mut pause = Duration::from_millis(1);
-        loop {
-            match child.try_wait() {
-                Ok(Some(status)) => {
-                    return self
-                        .interrupted()
-                        .map_or(Ok(failure(status)), |signal| Err(Stop::Signal(signal)));
-                }
-                Ok(None) => {}
-                Err(e) => {
-                    end(&mut child, signal_hook::consts::SIGTERM);
-                    return Err(Stop::Said(1, format!("lto-prune: error: bisect: {e}\n")));
-                }
-            }
-            if let Some(signal) = self.interrupted() {
-                end(&mut child, signal);
-                return Err(Stop::Signal(signal));
-            }
-            if let Some(limit) = self.options.timeout.filter(|limit| start.elapsed() >= *limit) {
-                end(&mut child, signal_hook::consts::SIGTERM);
-                return Ok(Some(format!("took longer than {} s", limit.as_secs_f64())));
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(20));
+    /// Wait for the end, or make one; the result is how the run failed, if it did.
+    fn wait(&self, child: Child, start: Instant) -> std::result::Result<Option<String>, Stop> {
+        match self.signals.wait(child, start, self.options.timeout) {
+            Ok(GroupEnd::Exited(status)) => Ok(failure(status)),
+            Ok(GroupEnd::TimedOut(limit)) => Ok(Some(format!("took longer than {} s", limit.as_secs_f64()))),
+            Ok(GroupEnd::Interrupted(signal)) => Err(Stop::Signal(signal)),
+            Err(e) => Err(Stop::Said(1, format!("lto-prune: error: bisect: {e}\n"))),
         }
-    }
-
-    fn interrupted(&self) -> Option<i32> {
-        Some(self.signal.load(Ordering::SeqCst) as i32).filter(|s| *s != 0)
     }
 
     /// The end of what the last run printed, each line behind a bar.
@@ -166,29 +133,4 @@ impl Runner {
         let last = lines.iter().skip(lines.len().saturating_sub(SHOWN_LINES));
         last.map(|line| format!("  | {line}\n")).collect()
     }
-}
-
-fn failure(status: ExitStatus) -> Option<String> {
-    match (status.code(), status.signal()) {
-        (Some(0), _) => None,
-        (Some(code), _) => Some(format!("exit status {code}")),
-        (None, signal) => Some(format!("signal {}", signal.unwrap_or(0))),
-    }
-}
-
-/// End a process and its group: links below it remove their temporary files when they are asked to end.
-fn end(child: &mut Child, signal: i32) {
-    signal_group(child, Signal::from_named_raw(signal).unwrap_or(Signal::TERM));
-    let start = Instant::now();
-    while start.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    signal_group(child, Signal::KILL);
-    // It is gone, or will be at once: nothing outlives the second signal.
-    let _ = child.wait();
-}
-
-/// A group of which nobody is left is no failure.
-fn signal_group(leader: &Child, signal: Signal) {
-    let _ = kill_process_group(Pid::from_child(leader), signal);
 }

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 
 use crate::args::prune::options::{OptionValue, PruneOption, SUBCOMMANDS, all};
-use crate::{bisect, split};
+use crate::{advise, bisect, split};
 
 /// The names of the commands of `audit`, with the help of each.
 pub(super) type CommandHelp = [(&'static str, &'static str)];
@@ -42,6 +42,7 @@ fn subcommands(commands: &CommandHelp) -> Vec<SubcommandWords> {
     all.extend(commands.iter().map(of_command));
     for (name, ..) in SUBCOMMANDS.iter().filter(|(name, ..)| *name != "audit") {
         let text = match *name {
+            "advise" => advise::HELP.to_owned(),
             "bisect" => bisect::HELP.to_owned(),
             "split" => split::HELP.to_owned(),
             name => super::help::of_subcommand(name),

@@ -12,6 +12,7 @@
 
 mod actions;
 mod adoption;
+mod advise;
 mod answers;
 mod audit;
 mod audit_calls;

@@ -40,7 +40,7 @@ const HOMES: &[(&str, &[&str])] = &[
         &[
             "src/audit/mod.rs",
             "src/link/",
-            "src/bisect/process.rs",
+            "src/process_group.rs",
             "src/made_ahead.rs",
             "src/inputs/mapped.rs",
         ],
@@ -50,6 +50,7 @@ const HOMES: &[(&str, &[&str])] = &[
         "lexopt",
         &[
             "src/actions/emit.rs",
+            "src/advise/options.rs",
             "src/audit/args.rs",
             "src/bisect/options.rs",
             "src/split/options.rs",
@@ -58,7 +59,17 @@ const HOMES: &[(&str, &[&str])] = &[
         ],
     ),
     ("rayon", &["src/"]),
-    ("signal_hook", &["src/link.rs", "src/link/", "src/modes/standalone.rs", "src/bisect/"]),
+    (
+        "signal_hook",
+        &[
+            "src/link.rs",
+            "src/link/",
+            "src/modes/standalone.rs",
+            "src/bisect/mod.rs",
+            "src/advise/mod.rs",
+            "src/process_group.rs",
+        ],
+    ),
 ];
 
 /// Crates that some paths must not name.

@@ -16,7 +16,7 @@ use crate::error::{Error, Result, Stage};
 use crate::inputs::mapped::others_write;
 
 /// The variable that names the file. Empty: there is none, and none is searched.
-const VARIABLE: &str = "LTO_PRUNE_CONFIG";
+pub(crate) const VARIABLE: &str = "LTO_PRUNE_CONFIG";
 /// The name by which the file is found, in the folder of the output or in one above.
 const NAME: &str = "lto-prune.toml";
 /// A longer file is no list of options.
@@ -28,7 +28,7 @@ const MAX_BYTES: u64 = 1 << 20;
 ///
 /// # Errors
 /// The file can't be read, is no TOML, or an option has a value that no word can express.
-pub(super) fn words(env: &Environment<'_>, output: &Path) -> Result<Option<(PathBuf, Vec<OsString>)>> {
+pub(crate) fn words(env: &Environment<'_>, output: &Path) -> Result<Option<(PathBuf, Vec<OsString>)>> {
     let path = match env.get(VARIABLE) {
         Some(name) if name.is_empty() => return Ok(None),
         Some(name) => PathBuf::from(name),

@@ -206,6 +206,11 @@ pub const SUBCOMMANDS: &[(&str, &str, &str)] = &[
     ),
     ("audit", "COMMAND ...", "what the bytes of a program are, and what keeps them (audit --help)"),
     (
+        "advise",
+        "[--runs=N] [--test=CMD] -- LINK COMMAND",
+        "link again with other options, and print what each of them saves (advise --help)",
+    ),
+    (
         "bisect",
         "[--repeat=N] [--timeout=S] -- COMMAND...",
         "which dropped function or object makes COMMAND fail (bisect --help)",

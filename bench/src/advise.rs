@@ -1,0 +1,114 @@
+//! `bench advise`: the tables of `lto-prune advise`, each row linked again by its flags.
+//!
+//! A row's flags are put into the driver's command by hand, and the file must have the bytes and the loaded bytes that the row says.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::corpus::{Corpus, Link};
+use crate::process::run_ok;
+use crate::table::{Table, count, publish_good};
+use crate::{Options, Result, report};
+
+/// The links whose tables are shown, if none is asked for.
+const LINKS: [&str; 6] =
+    ["lua/gcc-mono", "bzip2/gcc-mono", "zstd/gcc-mono", "sqlite3/gcc-mono", "cpp/gcc-mono", "hexyl/rust"];
+
+/// The words of the driver with those of a row.
+fn by_hand(link: &Link, flags: &str, shims: &Path) -> Vec<String> {
+    let mut words = link.driver.clone();
+    let mut rest = flags.split_whitespace();
+    while let Some(word) = rest.next() {
+        match word {
+            "without" => {
+                let removed = rest.next().unwrap_or_default();
+                words.retain(|word| word != removed);
+            }
+            "SHIMS" => words.push(shims.display().to_string()),
+            word => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
+/// The sum of the sizes in the file of the segments that are loaded, as readelf prints them.
+fn loaded(file: &Path) -> Result<u64> {
+    let output = Command::new("readelf").arg("-lW").arg(file).output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let size = |line: &str| u64::from_str_radix(line.split_whitespace().nth(4)?.strip_prefix("0x")?, 16).ok();
+    Ok(text.lines().filter(|l| l.trim_start().starts_with("LOAD ")).filter_map(size).sum())
+}
+
+/// The table of a link, and how many of its rows a hand repeated.
+fn advise(corpus: &Corpus, options: &Options, link: &Link, shims: &Path) -> Result<(String, u64)> {
+    let scratch = corpus.scratch(&format!("advise/{}-{}", link.program, link.mode))?;
+    let mut command = Command::new(&corpus.pruner);
+    command.args(["advise", "--format=json", &format!("--runs={}", options.runs), "--"]);
+    command.args(&link.driver).args(["-o", &link.program]).current_dir(&link.dir);
+    command.env_remove("LTO_PRUNE_FLAGS").env_remove("LTO_PRUNE_LINKER");
+    run_ok(&mut command, &scratch)?;
+    let answer: Value = report::read(&scratch.join("stdout"))?;
+    let mut table = Table::new(&["flags", "loaded", "memory", "file", "s", "note"]);
+    let mut repeated = 0;
+    for row in report::list(&answer, "links")? {
+        let (flags, note) =
+            (row["flags"].as_str().unwrap_or_default(), row["note"].as_str().unwrap_or_default());
+        let number = |name: &str| row[name].as_u64();
+        let output = scratch.join("by-hand");
+        let words = by_hand(link, flags, shims);
+        let mut hand = Command::new(words.first().ok_or("an empty command")?);
+        hand.args(words.iter().skip(1)).arg("-o").arg(&output).current_dir(&link.dir);
+        hand.env_remove("LTO_PRUNE_FLAGS").env_remove("LTO_PRUNE_LINKER");
+        match (number("file"), run_ok(&mut hand, &scratch)) {
+            (Some(file), Ok(_)) => {
+                let same = (output.metadata()?.len(), loaded(&output)?);
+                if same != (file, number("loaded").unwrap_or_default()) {
+                    return Err(format!("{flags}: {same:?} by hand, not {row}").into());
+                }
+                repeated += 1;
+            }
+            (Some(_), Err(e)) => return Err(format!("{flags}: fails by hand: {e}").into()),
+            (None, Ok(_)) => return Err(format!("{flags}: links by hand, and the row fails").into()),
+            (None, Err(_)) => repeated += 1,
+        }
+        let flags = if flags.is_empty() { "(as it is)".to_owned() } else { format!("`{flags}`") };
+        let seconds = row["seconds"].as_f64().map_or(String::new(), |s| format!("{s:.2}"));
+        let size = |name: &str| number(name).map_or(String::new(), count);
+        table.row(&[flags, size("loaded"), size("memory"), size("file"), seconds, note.replace('|', "\\|")]);
+    }
+    let linker = answer["linker"].as_str().unwrap_or_default();
+    Ok((format!("## {}, linked by {linker}\n\n{}\n", link.name(), table.as_str()), repeated))
+}
+
+/// The command. True unless a link failed or a row differs.
+pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
+    let shims = corpus.scratch("advise/shims")?.join("all");
+    run_ok(
+        Command::new(&corpus.pruner).arg("install-shims").arg(&shims),
+        &corpus.scratch("advise/install")?,
+    )?;
+    let wanted = |link: &&Link| !options.only.is_empty() || LINKS.contains(&link.name().as_str());
+    let (mut tables, mut rows, mut good) = (String::new(), 0, true);
+    for link in corpus.links.iter().filter(wanted) {
+        eprintln!("{}", link.name());
+        match advise(corpus, options, link, &shims) {
+            Ok((table, repeated)) => {
+                tables += &table;
+                rows += repeated;
+            }
+            Err(e) => {
+                eprintln!("{}: {e}", link.name());
+                good = false;
+            }
+        }
+    }
+    let body = format!(
+        "Each row is the link as it is with the flags at the end of its command, or without the words named. Loaded bytes are those that `PT_LOAD` \
+         segments take from the file. Seconds are the median of {} links. Each of the {rows} rows was linked again by hand, with the same bytes \
+         (or failed again).\n\n{tables}",
+        options.runs
+    );
+    publish_good(good, corpus, options, "advise", "What options of a link save", body.trim_end())
+}
