@@ -28,6 +28,7 @@ pub mod report;
 pub mod bisect;
 pub mod split;
 pub mod audit;
+mod components;
 pub mod compression;
 pub mod error;
 pub mod hashing;
