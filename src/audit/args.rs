@@ -405,6 +405,8 @@ fn source(command: Command, names: &[OsString], line: Vec<OsString>) -> Result<R
         (Some(_), [next]) if is_report(Path::new(next)) && command != Command::Diff => {
             return Ok(ReportSource::File(first.clone(), Some(next.clone())));
         }
+        // An object alone is a link line to a budget.
+        (Some(AuditableFile::Input), []) if command == Command::Budget => {}
         (Some(_), []) if command.reads_files() => return Ok(ReportSource::File(first.clone(), None)),
         (Some(AuditableFile::Linked), []) => {
             return wrong(format!(

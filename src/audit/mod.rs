@@ -220,7 +220,7 @@ impl ReportText {
     }
 }
 
-/// The path of the linked file that is asked about.
+/// The path of the linked file that the audit is about.
 fn linked_path(source: &ReportSource, model: &Model<'_>, linked: Option<&Path>) -> PathBuf {
     match (source, linked) {
         (_, Some(linked)) => linked.to_owned(),

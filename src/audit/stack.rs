@@ -2,7 +2,7 @@
 //!
 //! The bound of a function is the largest of its own depth and, for each call, the depth at the call plus the bound of the callee. The
 //! components of the graph (Tarjan) are visited callees first. A component with a call inside that is deeper than a tail call is a
-//! recursion. A function that may reach one, or whose callees are not all known, has no bound. It has a least depth by what is known.
+//! recursion. A function that may reach one, or whose callees are not all known, has no bound. Its least depth is that of the known chains.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -52,7 +52,7 @@ impl UnboundedCause {
     }
 }
 
-/// What the user says of calls that the file does not.
+/// Facts about functions and calls that are not in the file.
 #[derive(Debug, Default)]
 pub(crate) struct StackAssumptions {
     /// Names or patterns with the bound of the functions.
@@ -119,7 +119,7 @@ pub(crate) struct StackGraph<'f, 'a> {
 }
 
 impl<'f, 'a> StackGraph<'f, 'a> {
-    /// The graph of what the functions at `entries` of the first file may call.
+    /// The graph of the functions at `entries` of the first file, and of all their callees.
     pub(crate) fn new(
         files: &'f [StackFile<'a>],
         entries: &[u64],
@@ -251,7 +251,7 @@ impl<'f, 'a> StackGraph<'f, 'a> {
         }
     }
 
-    /// The callees of an indirect call as the user or the report says them; none if nobody does.
+    /// The callees of an indirect call by the user or the report; empty without either.
     fn said(&self, file: usize, at: u64, is_caller: &dyn Fn(&str) -> bool) -> Vec<StackKey> {
         let by_user = self.assumptions.callees.iter().filter(|c| is_caller(&c.0)).map(|c| &c.1);
         let mut names: Vec<&String> = by_user.collect();

@@ -64,7 +64,7 @@ fn referrers_first(index: &Index, liveness: &Liveness) -> Vec<AtomId> {
     let count = index.atom_count();
     let goes: Vec<bool> =
         (0..count).map(|a| !index.discarded[a] && !liveness.is_live(AtomId::new(a))).collect();
-    // An atom that stays leads to nothing.
+    // Edges to kept atoms are left out.
     let edge = |atom: usize, at: usize| {
         let target = index.edges_of(AtomId::new(atom)).1.get(at)?.target.index();
         Some(if goes[target] { target } else { atom })

@@ -15,7 +15,7 @@ use crate::inputs::mapped::MappedFile;
 /// The stack of an entry, for a budget.
 #[derive(Debug, Default)]
 pub(crate) struct StackLimit {
-    /// The bound, or the depth of the deepest known chain if there is none.
+    /// The bound, or without one the depth of the deepest known chain.
     pub(crate) least: u64,
     /// The first cause for which there is no bound.
     pub(crate) unbounded: Option<String>,
@@ -76,7 +76,7 @@ fn of_report<'m>(model: &Model<'_>, program: &Path, mapped: &'m MappedFiles) -> 
     mapped.read()
 }
 
-/// What the options and the report say of indirect calls.
+/// The callees of indirect calls by the options and by the report.
 fn assumptions(model: &Model<'_>, file: &StackFile<'_>, options: &StackOptions) -> StackAssumptions {
     let mut sites: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     let symbol = |atom: u32| model.atoms.get(atom as usize).and_then(|a| Some((a, a.symbols.first()?)));
@@ -215,7 +215,7 @@ pub(crate) fn answer(model: &Model<'_>, program: &Path, request: &Request) -> Re
         _ => String::new(),
     };
     chains.title = format!("the deepest known chain{of}");
-    causes.title = format!("causes without which there would be a bound{of}");
+    causes.title = format!("causes for which there is no bound{of}");
     let disagreements = graph.disagreements as u64;
     let note = format!(
         "{} instructions have another depth in the unwind tables than in the code; the larger one counts.",

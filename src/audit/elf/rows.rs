@@ -26,7 +26,7 @@ pub(super) struct UnwindRows {
 }
 
 impl UnwindRows {
-    /// All rows of a linked file. Those of `.eh_frame` count where both tables have some.
+    /// All rows of a linked file. If both tables describe a function, `.eh_frame` counts.
     pub(super) fn read(file: &AuditedFile<'_>) -> Self {
         let mut found = UnwindRows::default();
         let address_of = |name: &str| file.sections.iter().find(|s| s.name == name).map_or(0, |s| s.address);
@@ -68,7 +68,7 @@ impl UnwindRows {
             self.functions.push(UnwoundFunction { start, end, has_landing_pads: fde.lsda().is_some() });
             let Ok(mut table) = fde.rows(section, bases, &mut context) else { continue };
             while let Ok(Some(row)) = table.next_row() {
-                // The outermost function has no return address, and rows that nobody reads.
+                // The outermost function has no return address, and its rows are not used.
                 let is_outermost = row.register(X86_64::RA) == Some(RegisterRule::Undefined);
                 let rule = match row.cfa() {
                     CfaRule::RegisterAndOffset { register, offset } if !is_outermost => ENCODED

@@ -17,6 +17,9 @@ use iced_x86::{
 /// The depth at the first instruction of a function.
 const ENTRY_DEPTH: i64 = 8;
 
+/// A depth that rises more often than this at one place rises without end.
+const RISES: u32 = 16;
+
 /// The bytes below the stack pointer that a function may use (psABI 3.2.2).
 const RED_ZONE: i64 = 128;
 
@@ -86,7 +89,7 @@ pub struct FunctionStack {
     pub taken: BTreeSet<u64>,
 }
 
-/// The stack of the function at `range`; its end may be the start of what follows. `parts` are other ranges that belong to it. With
+/// The stack of the function at `range`; its end may be that of its section. `parts` are other ranges that belong to it. With
 /// `has_landing_pads` exceptions lead to code that no instruction does.
 pub fn function_stack(
     file: &dyn StackCode,
@@ -94,9 +97,25 @@ pub fn function_stack(
     parts: &[Range<u64>],
     has_landing_pads: bool,
 ) -> FunctionStack {
+    let found = walk(file, &range, parts, has_landing_pads, RISES);
+    match found.dynamic {
+        // Rounds of a loop that moves the stack pointer are no depth that is known.
+        Some(_) => FunctionStack { dynamic: found.dynamic, ..walk(file, &range, parts, has_landing_pads, 0) },
+        None => found,
+    }
+}
+
+fn walk(
+    file: &dyn StackCode,
+    range: &Range<u64>,
+    parts: &[Range<u64>],
+    has_landing_pads: bool,
+    most_rises: u32,
+) -> FunctionStack {
     let mut walk = StackWalk {
         file,
         range: range.clone(),
+        most_rises,
         found: FunctionStack::default(),
         starts: BTreeMap::new(),
         work: Vec::new(),
@@ -117,6 +136,8 @@ pub fn function_stack(
 struct StackWalk<'f> {
     file: &'f dyn StackCode,
     range: Range<u64>,
+    /// How often a depth may rise at one place.
+    most_rises: u32,
     found: FunctionStack,
     /// The state and the number of its rises at each address that a jump leads to.
     starts: BTreeMap<u64, (StackState, u32)>,
@@ -141,7 +162,7 @@ impl StackWalk<'_> {
                 self.work.push(address);
             }
             Some((old, rises)) => {
-                let joined = old.join(state, if is_bounded { 0 } else { *rises });
+                let joined = old.join(state, is_bounded || *rises < self.most_rises);
                 if joined != *old {
                     *old = joined;
                     *rises += u32::from(!is_bounded);
@@ -209,7 +230,7 @@ impl StackWalk<'_> {
 
     /// Interpret instructions up to the first that does not lead on, or that is known as the target of a jump.
     fn block(&mut self, start: u64, mut state: StackState) {
-        let mut address = start;
+        let (mut previous, mut address) = (start, start);
         loop {
             let is_end = address == self.range.end
                 || !self.range.contains(&address) && self.file.is_function(address) && address != start;
@@ -234,21 +255,16 @@ impl StackWalk<'_> {
             }
             self.visited.insert(address);
             self.deepen(depth);
+            if dynamic {
+                let first = self.found.dynamic.get_or_insert(previous);
+                *first = (*first).min(previous);
+            }
             self.memory(&decoded, &state);
             if !self.step(&decoded, &mut state) {
                 return;
             }
-            let (depth, now_dynamic) = state.depth();
-            if now_dynamic && !dynamic {
-                // A row behind it may know the depth.
-                let row = self.file.row(decoded.next_ip()).filter(|r| usize::from(r.register) == RSP);
-                if row.is_none() {
-                    let first = self.found.dynamic.get_or_insert(address);
-                    *first = (*first).min(address);
-                }
-            }
-            self.deepen(depth);
-            address = decoded.next_ip();
+            self.deepen(state.depth().0);
+            (previous, address) = (address, decoded.next_ip());
         }
     }
 
@@ -348,7 +364,7 @@ impl StackWalk<'_> {
         let (depth, dynamic) = state.depth();
         let is_loop = decoded.mnemonic() == Mnemonic::Jne && decoded.near_branch_target() <= decoded.ip();
         match compared.filter(|_| is_loop && !dynamic) {
-            // The loop of a stack probe: it goes on until the depth is reached.
+            // The loop of a stack probe: it ends at this depth.
             Some(limit) if depth <= limit && self.rounds < ROUNDS => {
                 self.rounds += 1;
                 if depth < limit {
@@ -404,7 +420,7 @@ impl StackWalk<'_> {
         let mut state = state.clone();
         (state.compared, state.is_behind_call) = (None, false);
         self.inner = Some(match &self.inner {
-            Some(inner) => inner.join(&state, 0),
+            Some(inner) => inner.join(&state, true),
             None => state,
         });
     }
@@ -509,5 +525,61 @@ impl StackWalk<'_> {
             let is_result = wide == Some(register) || number(to) == Some(register) && to.is_gpr32();
             state.set(register, if is_result { value } else { Unknown });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Code at an address, without unwind rows and other functions.
+    struct CodeAlone(&'static [u8]);
+
+    const START: u64 = 0x1000;
+
+    impl StackCode for CodeAlone {
+        fn code(&self, address: u64) -> &[u8] {
+            let from = address.checked_sub(START).and_then(|n| usize::try_from(n).ok());
+            from.and_then(|n| self.0.get(n..)).unwrap_or_default()
+        }
+        fn row(&self, _: u64) -> Option<CfaRow> {
+            None
+        }
+        fn constant(&self, _: u64, _: usize) -> Option<i64> {
+            None
+        }
+        fn is_function(&self, address: u64) -> bool {
+            address == START
+        }
+        fn is_final(&self, _: StackCallee) -> bool {
+            false
+        }
+    }
+
+    fn stack(code: &'static [u8]) -> FunctionStack {
+        function_stack(&CodeAlone(code), START..START + code.len() as u64, &[], false)
+    }
+
+    #[test]
+    fn a_loop_that_pushes_has_no_bound() {
+        // 1: push %rax; dec %rdi; jne 1b; ret
+        let found = stack(&[0x50, 0x48, 0xff, 0xcf, 0x75, 0xfa, 0xc3]);
+        assert_eq!((found.dynamic.is_some(), found.frame), (true, 16));
+    }
+
+    #[test]
+    fn a_probing_loop_ends_at_its_limit() {
+        // lea -0x4000(%rsp),%r11; 1: sub $0x1000,%rsp; cmp %r11,%rsp; jne 1b; add $0x4000,%rsp; ret
+        let code = &[
+            0x4c, 0x8d, 0x9c, 0x24, 0x00, 0xc0, 0xff, 0xff, 0x48, 0x81, 0xec, 0x00, 0x10, 0x00, 0x00, 0x4c,
+            0x39, 0xdc, 0x75, 0xf4, 0x48, 0x81, 0xc4, 0x00, 0x40, 0x00, 0x00, 0xc3,
+        ];
+        let found = stack(code);
+        assert_eq!((found.dynamic, found.frame, found.undecoded), (None, 0x4008, None));
+    }
+
+    #[test]
+    fn bytes_that_are_no_instruction_are_named() {
+        assert_eq!(stack(&[0x90, 0x06]).undecoded, Some(START + 1));
     }
 }

@@ -4,9 +4,6 @@ use iced_x86::{Instruction as Decoded, Mnemonic, OpKind, Register};
 
 use super::stack::StackCallee;
 
-/// A depth that rises more often than this at one place rises without end.
-const RISES: u32 = 16;
-
 /// No code or data is at lower addresses.
 const FIRST: i64 = 4096;
 
@@ -81,17 +78,17 @@ impl StackState {
         }
     }
 
-    /// The join of two states. `rises`: how often it has risen here, unless a comparison bounds it.
-    pub(super) fn join(&self, other: &StackState, rises: u32) -> StackState {
+    /// The join of two states. If the depth may not rise, a larger one is an unknown amount.
+    pub(super) fn join(&self, other: &StackState, may_rise: bool) -> StackState {
         let mut joined = self.clone();
         joined.compared = None;
         joined.is_behind_call = self.is_behind_call && other.is_behind_call;
         for register in 0..16 {
             let value = match (self.get(register), other.get(register)) {
                 (a, b) if a == b => a,
-                (Stack { depth: a, dynamic: x }, Stack { depth: b, dynamic: y }) => match rises > RISES {
-                    true => Stack { depth: a, dynamic: x || y || b > a },
-                    false => Stack { depth: a.max(b), dynamic: x || y },
+                (Stack { depth: a, dynamic: x }, Stack { depth: b, dynamic: y }) => match may_rise {
+                    false => Stack { depth: a, dynamic: x || y || b > a },
+                    true => Stack { depth: a.max(b), dynamic: x || y },
                 },
                 _ => Unknown,
             };
