@@ -58,6 +58,9 @@ impl BudgetScope {
     }
 }
 
+/// The stack of each entry by its name; `None` for one that is not there.
+pub(crate) type EntryStacks<'s> = dyn Fn(&[String]) -> Result<Vec<Option<StackLimit>>> + 's;
+
 /// A file of limits, and whether they are to be lowered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BudgetFile<'b> {
@@ -193,7 +196,7 @@ fn bytes(value: &Value) -> Result<u64, String> {
 pub(crate) fn answer(
     model: &Model<'_>,
     budget: &BudgetFile<'_>,
-    stacks: &dyn Fn(&[String]) -> Result<Vec<Option<StackLimit>>>,
+    stacks: &EntryStacks<'_>,
 ) -> Result<(Answer, Option<String>)> {
     let BudgetFile { path, text, ratchet } = *budget;
     let limits = limits(path, text)?;

@@ -185,8 +185,7 @@ impl StackWalk<'_> {
         let mut leaders: Vec<u64> = Vec::new();
         let ranges: Vec<Range<u64>> =
             std::iter::once(self.range.clone()).chain(parts.iter().cloned()).collect();
-        loop {
-            let Some(inner) = self.inner.clone() else { break };
+        while let Some(inner) = self.inner.clone() {
             for range in &ranges {
                 let mut at = range.start;
                 while at < range.end {
