@@ -29,6 +29,7 @@ pub mod advise;
 pub mod bisect;
 pub mod split;
 pub mod audit;
+mod components;
 pub mod compression;
 pub mod error;
 pub mod hashing;

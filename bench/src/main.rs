@@ -1,7 +1,7 @@
 //! Runners of the benchmark: `bench COMMAND [OPTIONS]`, described in docs/BENCHMARKING.md.
 //!
 //! The corpus is made beforehand by `bench/fetch.sh` and `bench/build.sh`; only `builds`, `survey`, `recompiled` and `split` download, and only they,
-//! `soak`, `reach`, `trace`, `sites`, `differ`, `kills` and `mutate` compile.
+//! `soak`, `reach`, `trace`, `sites`, `stack`, `differ`, `kills` and `mutate` compile.
 //! Exit status: 0, or 1 when a comparison failed, or 2 when a command could not run.
 
 mod actions;
@@ -33,6 +33,7 @@ mod soak_links;
 mod reach;
 mod report;
 mod soak;
+mod stack;
 mod stops;
 mod survey;
 mod symbols;
@@ -52,7 +53,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str =
-    "usage: bench links|actions|advise|stops|folds|unwind|debug|audit|files|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|scale|survey|recompiled|split [options]
+    "usage: bench links|actions|advise|stops|folds|unwind|debug|audit|stack|files|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|scale|survey|recompiled|split [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   actions           each link in actions (docs/ACTIONS.md) is the link by one command; sizes and times
   advise            the tables of `lto-prune advise`, each row linked again by hand
@@ -62,6 +63,7 @@ const USAGE: &str =
   debug             bytes of debug information at the default level and with --prune-debug=shrink, beside llvm-dwarfutil
   audit             what `lto-prune audit` says of each link adds up, and in which time it does
   files             what `lto-prune audit top` says of programs and libraries of the system adds up; crates beside cargo-bloat
+  stack             worst-case stacks by `lto-prune audit stack` next to the depths of runs on a painted stack
   pages             the page of `lto-prune audit html` in a browser: whether it is right, and its times
   examples          whether docs/AUDIT.md shows what is printed; --write puts that there
   gcdiff            what lto-prune keeps beside what ld.lld --gc-sections keeps, section by section
@@ -208,6 +210,7 @@ fn run(args: &[String]) -> Result<bool> {
         "unwind" => return unwind::run(&Corpus::closed(root, &options.only)?, &options),
         "debug" => return debug::run(&Corpus::with_debug(root, &options.only)?, &options),
         "sites" => return sites::run(&Corpus::built(root, &options.only)?, &options),
+        "stack" => return stack::run(&Corpus::built(root, &options.only)?, &options),
         _ => {}
     }
     let corpus = Corpus::open(root, &options.only)?;

@@ -5,8 +5,6 @@
 //! word begins a link line with its options, and so does each word behind `--`.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 use lexopt::prelude::{Long, Short, Value};
@@ -15,6 +13,8 @@ use crate::args::prune::nearest;
 use crate::error::{Error, Result, Stage};
 
 use super::attribute::GroupBy;
+use super::file_kinds::{AuditableFile, file_kind, is_alone, is_program, is_report, says_schema};
+use super::stack_options::StackOptions;
 use super::table::{DocumentFormat, Format};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,13 +30,14 @@ pub(crate) enum Command {
     Calls,
     Graph,
     Imports,
+    Stack,
     Diff,
     Budget,
     Html,
 }
 
 impl Command {
-    pub(crate) const ALL: [(&'static str, Command); 14] = [
+    pub(crate) const ALL: [(&'static str, Command); 15] = [
         ("top", Command::Top),
         ("dominators", Command::Dominators),
         ("why", Command::Why),
@@ -48,6 +49,7 @@ impl Command {
         ("calls", Command::Calls),
         ("graph", Command::Graph),
         ("imports", Command::Imports),
+        ("stack", Command::Stack),
         ("diff", Command::Diff),
         ("budget", Command::Budget),
         ("html", Command::Html),
@@ -98,13 +100,22 @@ impl Command {
                 // A program may be named as one of its functions.
                 !is_report(path) && (!path.is_file() || is_program(path))
             }
+            Command::Stack => !Path::new(word).is_file(),
             _ => before < self.wants().len(),
         }
     }
 
     /// Whether it can answer from an ELF file without a report.
     fn reads_files(self) -> bool {
-        matches!(self, Command::Top | Command::Diff | Command::Duplicates | Command::Budget | Command::Html)
+        matches!(
+            self,
+            Command::Top
+                | Command::Diff
+                | Command::Duplicates
+                | Command::Html
+                | Command::Stack
+                | Command::Budget
+        )
     }
 
     /// Whether a long option means something to it.
@@ -117,6 +128,8 @@ impl Command {
             "keep" => self == Command::Why,
             "old" | "output" => self == Command::Html,
             "ratchet" => self == Command::Budget,
+            "assume" | "call" | "library" => matches!(self, Command::Stack | Command::Budget),
+            "address-taken" => self == Command::Stack,
             "from" | "scope" | "vulnerability" | "product" | "author" | "timestamp" => self == Command::Reach,
             "bss" => matches!(self, Command::Top | Command::Diff),
             "all" => matches!(self, Command::Top | Command::Diff | Command::Html),
@@ -172,6 +185,7 @@ pub(crate) struct Request {
     pub(crate) reach: ReachOptions,
     /// Whether limits are lowered to the present sizes.
     pub(crate) ratchet: bool,
+    pub(crate) stack: StackOptions,
 }
 
 /// The most lines of a table; `None` if all are asked for.
@@ -228,6 +242,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
         output: None,
         reach: ReachOptions::default(),
         ratchet: false,
+        stack: StackOptions::default(),
     };
     let mut joins_std = false;
     // Any number of names may stand before --.
@@ -245,6 +260,10 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
         match arg {
             Short('h') | Long("help") => return Ok(AuditRequest::Help(Some(command))),
             Value(name) if command.names(&name, request.names.len()) => request.names.push(name),
+            // An entry may have the name of the program.
+            Value(name) if command == Command::Stack && !files.is_empty() && !is_report(Path::new(&name)) => {
+                request.names.push(name);
+            }
             Value(first) => {
                 let is_line = is_behind(&mut parser)?;
                 if !files.is_empty() || is_alone(Path::new(&first)) && !is_line {
@@ -338,6 +357,8 @@ fn option(request: &mut Request, name: &str, parser: &mut lexopt::Parser) -> Res
         "bss" => request.bss = true,
         "ratchet" => request.ratchet = true,
         "all" => request.all = true,
+        "address-taken" => request.stack.address_taken = true,
+        "assume" | "call" | "library" => request.stack.set(name, value()?)?,
         "format" => {
             let (value, formats) = (value()?, request.command.formats());
             let Some(format) = formats.iter().find(|f| f.0 == value) else {
@@ -384,6 +405,8 @@ fn source(command: Command, names: &[OsString], line: Vec<OsString>) -> Result<R
         (Some(_), [next]) if is_report(Path::new(next)) && command != Command::Diff => {
             return Ok(ReportSource::File(first.clone(), Some(next.clone())));
         }
+        // An object alone is a link line to a budget.
+        (Some(AuditableFile::Input), []) if command == Command::Budget => {}
         (Some(_), []) if command.reads_files() => return Ok(ReportSource::File(first.clone(), None)),
         (Some(AuditableFile::Linked), []) => {
             return wrong(format!(
@@ -434,64 +457,6 @@ fn no_mistake(command: Command, names: &[OsString], line: &[OsString]) -> Result
         ));
     }
     Ok(())
-}
-
-/// Whether a file is an executable of ELF: one that names an interpreter, or that has a fixed place.
-fn is_program(path: &Path) -> bool {
-    let Ok(data) = std::fs::read(path) else { return false };
-    let Ok(file) = object::File::parse(&*data) else { return false };
-    match object::Object::kind(&file) {
-        object::ObjectKind::Executable => true,
-        object::ObjectKind::Dynamic => object::Object::section_by_name(&file, ".interp").is_some(),
-        _ => false,
-    }
-}
-
-/// The kinds of files that can be audited without a report.
-enum AuditableFile {
-    /// An executable or a shared library.
-    Linked,
-    /// An object or an archive, which may be the beginning of a link line too.
-    Input,
-}
-
-/// The kind of a file by its first bytes; `None` if an audit of it needs a report.
-fn file_kind(path: &Path) -> Option<AuditableFile> {
-    let start = beginning(path);
-    if start.starts_with(b"\x7fELF") {
-        // The type is at the same place in files of all classes, in the byte order of the machine.
-        let kind = start.get(16..18)?;
-        return Some(if kind == [1, 0] { AuditableFile::Input } else { AuditableFile::Linked });
-    }
-    super::elf::is_auditable(&start).then_some(AuditableFile::Input)
-}
-
-/// Whether a word is a report or a linked file, with which no link line begins.
-fn is_alone(path: &Path) -> bool {
-    is_report(path) || matches!(file_kind(path), Some(AuditableFile::Linked))
-}
-
-/// Whether a file begins as a JSON object does, or has the name of one.
-fn is_report(path: &Path) -> bool {
-    if path.extension() == Some(OsStr::new("json")) {
-        return true;
-    }
-    beginning(path).trim_ascii_start().starts_with(b"{")
-}
-
-/// Whether a file begins as a report does, whatever its name.
-fn says_schema(path: &Path) -> bool {
-    let start = beginning(path);
-    start.trim_ascii_start().starts_with(b"{") && String::from_utf8_lossy(&start).contains("\"schema\"")
-}
-
-/// The first bytes of a file; none if it can't be read.
-fn beginning(path: &Path) -> Vec<u8> {
-    let mut start = Vec::new();
-    match File::open(path).and_then(|file| file.take(64).read_to_end(&mut start)) {
-        Ok(_) => start,
-        Err(_) => Vec::new(),
-    }
 }
 
 #[cfg(test)]
@@ -557,6 +522,8 @@ mod tests {
         says("why --std main x.json", "why has no option --std");
         says("top --json=1 x.json", "unexpected argument for option '--json'");
         says("top x.json y.json", "no other file may follow");
+        says("stack --assume=x a.json", "--assume takes FUNCTION=BYTES, not x");
+        says("top --assume=f=1 a.json", "top has no option --assume");
         says("top --by", "missing argument for option '--by'");
         says("top -nx x.json", "a number, not x");
         says("top .", "a folder is neither");

@@ -16,6 +16,7 @@ pub(super) fn text(command: Option<Command>) -> &'static str {
         Some(Command::Calls) => CALLS,
         Some(Command::Graph) => GRAPH,
         Some(Command::Imports) => IMPORTS,
+        Some(Command::Stack) => STACK,
         Some(Command::Diff) => DIFF,
         Some(Command::Budget) => BUDGET,
         Some(Command::Html) => HTML,
@@ -31,7 +32,7 @@ const ALL: &str = "\
 lto-prune audit: why a program is as large as it is, from the report of its link or from the file
 
 Usage: lto-prune audit COMMAND [options] [names] [FILE] REPORT.json | LINK LINE
-       lto-prune audit top|duplicates|html|budget [options] FILE
+       lto-prune audit top|duplicates|html|stack|budget [options] FILE
        lto-prune audit diff [options] OLD NEW
 
 REPORT.json is what --prune-report=FILE wrote. A line of objects and options (a.o b.o -lm) is linked first, as
@@ -51,6 +52,8 @@ Commands:
   calls              what indirect calls may call, or what stops following them, and what they keep
   graph              the call graph of what is kept: Graphviz, JSON, CSV, folded stacks
   imports            what is used and defined elsewhere, by library
+  stack FILE [ENTRY...]
+                     the worst-case stack of a linked file, and the reasons where there is no bound
   diff OLD NEW       what a change cost; the differences add up exactly
   budget FILE        limits of size, for CI: status 1 where one is broken
   html               a page with a map of the sizes, search, and what keeps what; needs no network
@@ -272,6 +275,32 @@ Examples:
   lto-prune audit paths main printf main.json
 ";
 
+const STACK: &str = "\
+lto-prune audit stack: the worst-case stack of a linked file
+
+Usage: lto-prune audit stack [options] FILE [REPORT.json] [ENTRY...] | REPORT.json [ENTRY...] | [ENTRY...] LINK LINE
+
+  --assume=FUNCTION=BYTES
+                     the bound of a function or import, with all its callees and its return address; a pattern is possible
+  --call=CALLER=CALLEE
+                     the indirect calls of a function lead to this one; may be repeated
+  --library=FILE     analyse a shared library, too; may be repeated
+  --address-taken    functions whose address is taken are entries, too
+  -n N               rows (default: 20; 0: all)
+  --json, --csv, --format=table|json|csv|markdown
+
+Without ENTRY the entries are main, the start of the program, constructors, threads and handlers that are easily seen, and
+the exported functions of a library. The depth of a function counts its return address, and memory that it uses below the
+stack pointer. A bound holds for each path through the code. An entry has none if it may reach a recursion, an indirect call
+with unknown callees, an import, or a frame of a size that is only known as the program runs. Then the table has the depth
+that is known and all causes. Signal handlers run on top of it; the kernel's part is not counted.
+
+Examples:
+  lto-prune audit stack ./app main
+  lto-prune audit stack --assume='printf=4096' --assume='exit=0' ./app main
+  lto-prune audit stack --call=sort_by=compare_names ./app app.json worker
+";
+
 const DIFF: &str = "\
 lto-prune audit diff: what a change cost
 
@@ -298,6 +327,8 @@ lto-prune audit budget: limits of size, for CI
 
 Usage: lto-prune audit budget [options] FILE.toml [FILE] REPORT.json | FILE | LINK LINE
 
+  --assume, --call, --library
+                     for limits of stacks, as audit stack takes them
   --ratchet          lower each limit in FILE.toml that is above the present size to that size; raise none
   --format=table|text|json|csv|markdown|sarif
   --json, --csv
@@ -306,6 +337,9 @@ The exit status is 1 where a limit is broken, and 2 for a mistake in the words o
 
   total = \"3 MiB\"              # the linked file; a number is of bytes; k, KB, M, K, KiB, MiB are understood
   bss = 65536                  # zero-initialised memory
+
+  [stack]                      # the worst case; an entry without a bound breaks it
+  main = \"64 KiB\"
 
   [section]                    # also [category], [module], [archive], [symbol], [namespace]
   \".text\" = 1_500_000

@@ -11,6 +11,7 @@ mod commands;
 mod demangle;
 mod elf;
 mod evidence;
+mod file_kinds;
 mod find;
 mod graph;
 pub(crate) mod help;
@@ -20,6 +21,8 @@ mod model;
 mod placed;
 mod read;
 mod sarif;
+mod stack;
+mod stack_options;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
@@ -81,6 +84,10 @@ fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
         Command::Calls => Ok(commands::calls::answer(&model, request)),
         Command::Graph => Ok(commands::graph::answer(&model, request)),
         Command::Imports => Ok(commands::imports::answer(&model, request)),
+        Command::Stack => {
+            let path = linked_path(&request.source, &model, report.program());
+            commands::stack::answer(&model, &path, request)
+        }
         Command::Diff => {
             let old_text = ModelText::open(Path::new(&*name(0)))?;
             let old = old_text.model(&name(0))?;
@@ -91,7 +98,10 @@ fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
             let path = name(0);
             let text = std::fs::read_to_string(&*path);
             let text = text.map_err(|e| Error::io(Stage::Arguments, &*path, "read the budget", e))?;
-            let (answer, lowered) = commands::budget::answer(&model, &path, &text, request.ratchet)?;
+            let linked = linked_path(&request.source, &model, report.program());
+            let budget = commands::budget::BudgetFile { path: &path, text: &text, ratchet: request.ratchet };
+            let stacks = |names: &[String]| commands::stack::limits(&model, &linked, names, &request.stack);
+            let (answer, lowered) = commands::budget::answer(&model, &budget, &stacks)?;
             if let Some(text) = lowered {
                 let written = std::fs::write(&*path, text);
                 written.map_err(|e| Error::io(Stage::Report, &*path, "write the budget", e))?;
@@ -174,19 +184,11 @@ fn model<'t>(source: &ReportSource, text: &'t ModelText) -> Result<Model<'t>> {
     if let ReportSource::File(path, Some(_)) = source {
         let path = Path::new(path);
         let data = MappedFile::open(path).map_err(|e| Error::io(Stage::Load, path, "read", e))?;
-        is_described(&model, &data)
+        model
+            .is_described(&data)
             .map_err(|why| Error::new(Stage::Report, why).in_file(path.display().to_string()))?;
     }
     Ok(model)
-}
-
-/// Whether a file is the one that the report is about; else the reason.
-fn is_described(model: &Model<'_>, data: &[u8]) -> Result<(), String> {
-    match model.file_hash.as_deref() {
-        None => Err(format!("the report {} has no hash of its file", model.path)),
-        Some(hash) if hash == crate::hashing::hex(&crate::hashing::hash(data)) => Ok(()),
-        Some(_) => Err(format!("is not the file that the report {} is about", model.path)),
-    }
 }
 
 /// What messages and answers call the report.
@@ -212,12 +214,21 @@ impl ReportText {
     }
 }
 
+/// The path of the linked file that the audit is about.
+fn linked_path(source: &ReportSource, model: &Model<'_>, linked: Option<&Path>) -> PathBuf {
+    match (source, linked) {
+        (_, Some(linked)) => linked.to_owned(),
+        (ReportSource::File(path, _), None) => PathBuf::from(path),
+        _ => PathBuf::from(&*model.report.output),
+    }
+}
+
 /// The linked file, if it is the one that the report is about; else the reason.
 fn program(model: &Model<'_>, linked: Option<&Path>) -> Result<LinkedProgram, String> {
     let path = linked.unwrap_or(Path::new(&*model.report.output));
     let data =
         std::fs::read(path).map_err(|e| format!("{}: cannot read the linked file: {e}", path.display()))?;
-    is_described(model, &data).map_err(|why| format!("{}: {why}", path.display()))?;
+    model.is_described(&data).map_err(|why| format!("{}: {why}", path.display()))?;
     LinkedProgram::read(&data).ok_or_else(|| format!("{} is no ELF file", path.display()))
 }
 

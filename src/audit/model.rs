@@ -249,6 +249,15 @@ impl ReportHead<'_> {
 }
 
 impl<'a> Model<'a> {
+    /// Whether a file is the one that the report is about; else the reason.
+    pub(crate) fn is_described(&self, data: &[u8]) -> Result<(), String> {
+        match self.file_hash.as_deref() {
+            None => Err(format!("the report {} has no hash of its file", self.path)),
+            Some(hash) if hash == crate::hashing::hex(&crate::hashing::hash(data)) => Ok(()),
+            Some(_) => Err(format!("is not the file that the report {} is about", self.path)),
+        }
+    }
+
     /// Read a report; `path` is for messages.
     ///
     /// # Errors

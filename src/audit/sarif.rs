@@ -16,10 +16,12 @@ pub(crate) struct SarifResult {
 }
 
 pub(crate) const OVER: &str = "size-over-limit";
+pub(crate) const UNBOUNDED: &str = "stack-without-bound";
 pub(crate) const UNMATCHED: &str = "limit-of-nothing";
 
 /// The rules that results name, each with its description.
-const RULES: [(&str, &str); 2] = [
+const RULES: [(&str, &str); 3] = [
+    (UNBOUNDED, "The worst case of a stack is not known"),
     (OVER, "A part of the linked file is larger than its limit"),
     (UNMATCHED, "The link has nothing of the name of a limit, so that the limit would hold for ever"),
 ];

@@ -82,7 +82,8 @@ fn ask_all(text: &str) -> Result<usize> {
     let names = ["*", "ns::f", "h", "b.o:zero", "std::cout", "none"].map(str::to_owned);
     let vex = format!("reach --format=openvex --vulnerability=V --product=P --timestamp={TIME} f");
     let env = crate::args::Environment::new(&|_| None);
-    let budget = "total = 10\n[symbol]\n\"*\" = 1\n[module]\n\"*.o\" = 5\n";
+    let text = "total = 10\n[symbol]\n\"*\" = 1\n[module]\n\"*.o\" = 5\n";
+    let budget = commands::budget::BudgetFile { path: "b.toml", text, ratchet: true };
     let answers: Vec<Result<Answer>> = vec![
         commands::top::answer(&model, &of("top -n 2")),
         commands::top::answer(&model, &of("top --bss")),
@@ -103,7 +104,7 @@ fn ask_all(text: &str) -> Result<usize> {
         Ok(commands::calls::answer(&model, &of("calls"))),
         commands::diff::answer(&good, &model, &some),
         commands::diff::answer(&model, &good, &all),
-        commands::budget::answer(&model, "b.toml", budget, true).map(|answer| answer.0),
+        commands::budget::answer(&model, &budget, &|_| Ok(Vec::new())).map(|answer| answer.0),
         Ok(commands::graph::answer(&model, &of("graph -n 1"))),
         Ok(commands::graph::answer(&model, &of("graph --format=dot"))),
         Ok(commands::graph::answer(&model, &of("graph --format=folded"))),

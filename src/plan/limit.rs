@@ -11,6 +11,7 @@
 
 use summaries::Definition;
 
+use crate::components::components;
 use crate::config::{DropLimit, LinkId};
 use crate::ids::{AtomId, Id};
 use crate::index::{Index, LinkInputs};
@@ -63,61 +64,16 @@ fn referrers_first(index: &Index, liveness: &Liveness) -> Vec<AtomId> {
     let count = index.atom_count();
     let goes: Vec<bool> =
         (0..count).map(|a| !index.discarded[a] && !liveness.is_live(AtomId::new(a))).collect();
-    // Tarjan's search with a stack of its own: it finishes components with those that they refer to before them, so
-    // everything is done from the end.
-    const UNSEEN: u32 = u32::MAX;
-    let mut number = vec![UNSEEN; count];
-    let mut low = vec![0u32; count];
-    let mut on_stack = vec![false; count];
-    let (mut stack, mut order) = (Vec::new(), Vec::new());
-    let mut path: Vec<(AtomId, usize)> = Vec::new();
-    let mut next = 0;
-    for root in (0..count).rev().filter(|a| goes[*a]) {
-        if number[root] != UNSEEN {
-            continue;
-        }
-        path.push((AtomId::new(root), 0));
-        while let Some((atom, mut at)) = path.pop() {
-            let i = atom.index();
-            if number[i] == UNSEEN {
-                number[i] = next;
-                low[i] = next;
-                next += 1;
-                stack.push(atom);
-                on_stack[i] = true;
-            }
-            let mut descend = None;
-            while let Some(edge) = index.edges_of(atom).1.get(at) {
-                at += 1;
-                let target = edge.target.index();
-                if goes[target] && number[target] == UNSEEN {
-                    descend = Some(edge.target);
-                    break;
-                }
-                if on_stack[target] {
-                    low[i] = low[i].min(number[target]);
-                }
-            }
-            if let Some(target) = descend {
-                path.push((atom, at));
-                path.push((target, 0));
-                continue;
-            }
-            if let Some((parent, _)) = path.last() {
-                low[parent.index()] = low[parent.index()].min(low[i]);
-            }
-            if low[i] == number[i] {
-                let first = order.len();
-                while let Some(member) = stack.pop() {
-                    on_stack[member.index()] = false;
-                    order.push(member);
-                    if member == atom {
-                        break;
-                    }
-                }
-                order[first..].sort_unstable_by(|a, b| b.cmp(a));
-            }
-        }
+    // Edges to kept atoms are left out.
+    let edge = |atom: usize, at: usize| {
+        let target = index.edges_of(AtomId::new(atom)).1.get(at)?.target.index();
+        Some(if goes[target] { target } else { atom })
+    };
+    let mut order = Vec::new();
+    // Components come with those that they refer to before them, so everything is done from the end.
+    for mut component in components(count, (0..count).rev().filter(|a| goes[*a]), edge) {
+        component.sort_unstable_by(|a, b| b.cmp(a));
+        order.extend(component.into_iter().map(AtomId::new));
     }
     order.reverse();
     order

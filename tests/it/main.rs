@@ -22,6 +22,7 @@ mod audit_imports;
 mod audit_names;
 mod audit_page;
 mod audit_reach;
+mod audit_stack;
 mod bisect;
 mod bitcode;
 mod cache;

@@ -11,6 +11,7 @@ use toml::{Spanned, Table as Toml, Value};
 
 use crate::args::size;
 use crate::audit::attribute::{AttributedSize, GroupBy, Item, ItemNames, View, items, sums};
+use crate::audit::commands::stack::StackLimit;
 use crate::audit::find::{find, is_called, is_module};
 use crate::audit::model::{AuditedModule, Model};
 use crate::audit::sarif::{self, SarifResult};
@@ -32,6 +33,8 @@ enum BudgetScope {
     Total,
     Bss,
     Named(&'static str, GroupBy, String),
+    /// The worst-case stack of an entry.
+    Stack(String),
 }
 
 impl BudgetScope {
@@ -41,8 +44,30 @@ impl BudgetScope {
             BudgetScope::Total => ("total", ""),
             BudgetScope::Bss => ("bss", ""),
             BudgetScope::Named(key, _, name) => (key, name),
+            BudgetScope::Stack(name) => ("stack", name),
         }
     }
+}
+
+impl BudgetScope {
+    /// The entry whose stack is limited.
+    fn entry(&self) -> Option<&str> {
+        match self {
+            BudgetScope::Stack(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// The stack of each entry by its name; `None` for one that is not there.
+pub(crate) type EntryStacks<'s> = dyn Fn(&[String]) -> Result<Vec<Option<StackLimit>>> + 's;
+
+/// A file of limits, and whether they are to be lowered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BudgetFile<'b> {
+    pub(crate) path: &'b str,
+    pub(crate) text: &'b str,
+    pub(crate) ratchet: bool,
 }
 
 #[derive(Debug)]
@@ -67,12 +92,16 @@ fn limits(path: &str, text: &str) -> Result<Vec<BudgetLimit>> {
                 found.push((BudgetScope::Bss, bytes(value).map_err(|e| error(format!("bss: {e}")))?))
             }
             (key, Value::Table(names)) => {
-                let Some((key, by)) = TABLES.iter().find(|t| t.0 == key) else {
-                    return Err(error(unknown(key)));
+                let scope = |name: &str| match TABLES.iter().find(|t| t.0 == key) {
+                    Some((key, by)) => Some(BudgetScope::Named(key, *by, name.to_owned())),
+                    None => (key == "stack").then(|| BudgetScope::Stack(name.to_owned())),
                 };
+                if scope("").is_none() {
+                    return Err(error(unknown(key)));
+                }
                 for (name, value) in names {
                     let most = bytes(value).map_err(|e| error(format!("[{key}] {name}: {e}")))?;
-                    found.push((BudgetScope::Named(key, *by, name.clone()), most));
+                    found.extend(scope(name).map(|scope| (scope, most)));
                 }
             }
             (key, _) => return Err(error(unknown(key))),
@@ -81,6 +110,7 @@ fn limits(path: &str, text: &str) -> Result<Vec<BudgetLimit>> {
     let rank = |of: &BudgetScope| match of {
         BudgetScope::Total => 0,
         BudgetScope::Bss => 1,
+        BudgetScope::Stack(_) => 2 + TABLES.len(),
         BudgetScope::Named(key, ..) => 2 + TABLES.iter().position(|t| t.0 == *key).unwrap_or(0),
     };
     found.sort_by_key(|(of, _)| rank(of));
@@ -101,7 +131,7 @@ fn span(file: &DeTable<'_>, scope: &BudgetScope) -> Option<Range<usize>> {
         table.iter().find(|(name, _)| **name.get_ref() == *key).map(|entry| entry.1)
     }
     let found = match (scope.key(), scope) {
-        ((key, name), BudgetScope::Named(..)) => match value(file, key)?.get_ref() {
+        ((key, name), BudgetScope::Named(..) | BudgetScope::Stack(_)) => match value(file, key)?.get_ref() {
             DeValue::Table(names) => value(names, name)?,
             _ => return None,
         },
@@ -120,7 +150,7 @@ fn written(size: u64, before: &str) -> String {
 
 fn unknown(key: &str) -> String {
     let all: Vec<String> = TABLES.iter().map(|t| format!("[{}]", t.0)).collect();
-    format!("has a key {key}; a budget has total, bss, {}", all.join(", "))
+    format!("has a key {key}; a budget has total, bss, {}, [stack]", all.join(", "))
 }
 
 /// A size: a number of bytes, or text with a unit.
@@ -146,11 +176,13 @@ fn bytes(value: &Value) -> Result<u64, String> {
 /// The file is no budget, or the report says nothing of the linked file.
 pub(crate) fn answer(
     model: &Model<'_>,
-    path: &str,
-    text: &str,
-    ratchet: bool,
+    budget: &BudgetFile<'_>,
+    stacks: &EntryStacks<'_>,
 ) -> Result<(Answer, Option<String>)> {
+    let BudgetFile { path, text, ratchet } = *budget;
     let limits = limits(path, text)?;
+    let entries: Vec<String> = limits.iter().filter_map(|l| l.scope.entry().map(str::to_owned)).collect();
+    let mut stacks = if entries.is_empty() { Vec::new() } else { stacks(&entries)? }.into_iter();
     let all = items(model, View::File)?;
     let zero: u64 = model.parts.iter().filter(|p| p.category == "bss").map(|p| p.size).sum();
     let stripped = model.elf.is_some() && !model.parts.iter().any(|part| part.name == ".symtab");
@@ -161,6 +193,7 @@ pub(crate) fn answer(
     let mut notes: Vec<String> = Vec::new();
     for BudgetLimit { scope: of, most, span } in limits {
         let mut is_there = true;
+        let mut unbounded = None;
         let (size, kind, name) = match &of {
             BudgetScope::Total => (model.file_size.unwrap_or(0) as i64, "total", ""),
             BudgetScope::Bss => (zero as i64, "bss", ""),
@@ -169,12 +202,20 @@ pub(crate) fn answer(
                 is_there = found.is_some();
                 (found.unwrap_or(0), *kind, name.as_str())
             }
+            BudgetScope::Stack(name) => {
+                let found = stacks.next().flatten();
+                is_there = found.is_some();
+                let found = found.unwrap_or_default();
+                unbounded = found.unbounded;
+                (found.least as i64, "stack", name.as_str())
+            }
         };
         // What has no name may be there all the same.
         let is_nameless =
             stripped && matches!(of, BudgetScope::Named(_, GroupBy::Symbol | GroupBy::Namespace, _));
         let left = most as i64 - size;
         let status = match is_there || most == 0 && !is_nameless {
+            true if unbounded.is_some() => "UNBOUNDED",
             true if left >= 0 => "ok",
             true => "OVER",
             false => "NOTHING",
@@ -182,8 +223,12 @@ pub(crate) fn answer(
         let limit = if name.is_empty() { kind.to_owned() } else { format!("{kind} {name}") };
         nothing |= status == "NOTHING";
         if status != "ok" {
-            let (rule, message) = match is_there {
-                true => {
+            let (rule, message) = match (is_there, unbounded) {
+                (true, Some(why)) => {
+                    let least = count(size.unsigned_abs());
+                    (sarif::UNBOUNDED, format!("{limit} has no bound, and is at least {least} bytes: {why}"))
+                }
+                (true, None) => {
                     let (over, most) = (count(left.unsigned_abs()), count(most));
                     (
                         sarif::OVER,
@@ -193,7 +238,7 @@ pub(crate) fn answer(
                         ),
                     )
                 }
-                false => (sarif::UNMATCHED, format!("{limit}: the link has nothing of the name")),
+                (false, _) => (sarif::UNMATCHED, format!("{limit}: the link has nothing of the name")),
             };
             let line = text.get(..span.start).unwrap_or_default().matches('\n').count() + 1;
             broken.push(SarifResult { rule, limit, message, line });
@@ -227,6 +272,11 @@ pub(crate) fn answer(
         }
         false => "NOTHING: the link has nothing of the name. A limit of 0 is for what must not be there.",
     };
+    if table.rows.iter().any(|r| r.first() == Some(&Cell::text("UNBOUNDED"))) {
+        notes.push(
+            "UNBOUNDED: the size is the least. lto-prune audit stack FILE ENTRY names the causes.".to_owned(),
+        );
+    }
     notes.extend(nothing.then(|| advice.to_owned()).into_iter().chain(not_pruned));
     let answer = Answer {
         notes,
@@ -354,6 +404,7 @@ mod tests {
         says("total = \"x\"", "total: \"x\" is no size");
         says("[symbol]\nx = true", "[symbol] x: a boolean is no size");
         says("total = ", "is no budget");
+        says("[stack]\nmain = -1", "[stack] main: -1 is no size");
         says("", "has no limit");
     }
 }

@@ -10,5 +10,6 @@ pub(super) mod graph;
 pub(super) mod imports;
 pub(super) mod limits;
 pub(super) mod reach;
+pub(super) mod stack;
 pub(super) mod top;
 pub(super) mod why;

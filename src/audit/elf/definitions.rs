@@ -94,7 +94,7 @@ impl<'a> Owners<'a> {
 }
 
 /// The better name of two is the smaller: global ones come before local ones, and labels last.
-fn rank(symbol: &AuditedSymbol<'_>) -> u8 {
+pub(super) fn rank(symbol: &AuditedSymbol<'_>) -> u8 {
     match symbol.bind {
         _ if symbol.name.starts_with(b".L") => 3,
         elf::STB_GLOBAL => 0,

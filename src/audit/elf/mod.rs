@@ -11,8 +11,11 @@ mod file;
 mod owners;
 mod pointers;
 mod references;
+mod rows;
+mod stack;
 mod tables;
 mod units;
 mod unwind;
 
 pub(super) use build::{is_auditable, read};
+pub(super) use stack::{FunctionTarget, StackFile};

@@ -35,7 +35,7 @@ impl UnitRanges {
 }
 
 /// The contents of a section, decompressed.
-fn contents<'a>(section: &AuditedSection<'a>) -> Option<Cow<'a, [u8]>> {
+pub(super) fn contents<'a>(section: &AuditedSection<'a>) -> Option<Cow<'a, [u8]>> {
     if !section.is_compressed() {
         return Some(Cow::Borrowed(section.bytes));
     }

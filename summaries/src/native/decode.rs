@@ -8,6 +8,8 @@ pub(crate) mod effects;
 pub(crate) mod exposure;
 mod kinds;
 pub(crate) mod references;
+pub(crate) mod stack;
+mod stack_values;
 
 use iced_x86::{
     Code, ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction as Decoded,

@@ -1,0 +1,187 @@
+//! `lto-prune audit stack`: frames are those that gcc says (`-fstack-usage`), and each cause without which there would be a bound is named.
+
+use serde_json::Value;
+
+use crate::audit::{audit, json};
+use crate::run::{Job, Session};
+
+const SOURCE: &str = r#"
+#define APART __attribute__((noinline))
+volatile int sink;
+APART int leaf(int x) { sink = x; return x * 3; }
+APART int large(int x) { volatile char a[65536]; a[x] = x; return a[x / 2] + leaf(x); }
+APART int variable(int n) { volatile char a[n]; a[n / 2] = 1; return a[n / 3] + leaf(n); }
+APART int allocated(int n) { volatile char *a = __builtin_alloca(n); a[n / 2] = 1; return a[n / 3] + leaf(n); }
+APART int aligned(int n) { volatile char a[100] __attribute__((aligned(64))); a[n] = 1; return a[n / 2] + leaf(n); }
+APART int again(int n) { volatile int a[10]; a[n % 10] = n; return n ? again(n - 1) + a[n % 10] : 0; }
+APART int pong(int n);
+APART int ping(int n) { sink = n; int r = n ? pong(n - 1) + 1 : 0; sink = r; return r; }
+APART int pong(int n) { sink = n; int r = n ? ping(n - 1) + 2 : 0; sink = r; return r; }
+APART int through(int (*f)(int), int n) { return f(n) + 1; }
+APART int tail(int n) { sink = n; return large(n + 1); }
+APART int chosen(int n) {
+    switch (n) {
+    case 0: return leaf(1) + 1;
+    case 1: return large(4) + 2;
+    case 2: return leaf(9) * 5;
+    case 3: return aligned(3) ^ 9;
+    case 4: return large(5) + 1;
+    case 5: return leaf(77) + 2;
+    default: return 3;
+    }
+}
+APART int many(int a, int b, int c, int d, int e, int f, int g, int h, int i) {
+    return a + b + c + d + e + f + g + h + i + leaf(a);
+}
+APART int pushes(int x) { return many(x, 1, 2, 3, 4, 5, 6, 7, 8) + many(1, x, x, x, x, x, x, x, x); }
+int main(int argc, char **argv) {
+    int r = leaf(argc) + large(argc) + aligned(argc) + tail(argc) + chosen(argc) + pushes(argc);
+    if (argc > 1) r += variable(argc) + allocated(argc) + again(argc) + ping(argc);
+    if (argc > 2) r += through(argc > 3 ? leaf : large, argc);
+    sink = r;
+    return 0;
+}
+"#;
+
+const FUNCTIONS: [&str; 14] = [
+    "leaf",
+    "large",
+    "variable",
+    "allocated",
+    "aligned",
+    "again",
+    "ping",
+    "pong",
+    "through",
+    "tail",
+    "chosen",
+    "many",
+    "pushes",
+    "main",
+];
+
+/// The only row of the table of entries, and the names of the causes.
+fn stack(session: &mut Session, words: &str) -> (Value, Vec<String>) {
+    let answer = json(session, &format!("stack --json {words}"));
+    let causes = answer["causes"].as_array().unwrap();
+    let causes = causes.iter().map(|c| c["cause"].as_str().unwrap().to_owned()).collect();
+    (answer["entries"][0].clone(), causes)
+}
+
+/// The depth of a function without that of its callees.
+fn own(session: &mut Session, file: &str, function: &str) -> u64 {
+    let others = FUNCTIONS.iter().filter(|f| **f != function);
+    let assumed: Vec<String> = others.map(|f| format!("--assume={f}=0")).collect();
+    stack(session, &format!("{} {file} {function}", assumed.join(" "))).0["at_least"].as_u64().unwrap()
+}
+
+#[test]
+fn frames_are_those_of_the_compiler() {
+    let mut session = Session::new("audit_stack/frames");
+    session.write("a.c", SOURCE);
+    let variants = [
+        "-O0",
+        "-O2",
+        "-O2 -fno-omit-frame-pointer",
+        "-O2 -fno-asynchronous-unwind-tables",
+        "-O0 -fno-asynchronous-unwind-tables",
+        "-O2 -fstack-clash-protection",
+    ];
+    for flags in variants {
+        let dir = session.dir().to_owned();
+        session.must(&Job::new(&dir, "gcc").words(&format!("{flags} -fstack-usage -c a.c -o a.o")));
+        session.must(&Job::new(&dir, "gcc").words("a.o -o a"));
+        let usage = std::fs::read_to_string(session.path("a.su")).unwrap();
+        let mut compared = 0;
+        for line in usage.lines() {
+            let [place, bytes, kind] = line.split('\t').collect::<Vec<_>>()[..] else { continue };
+            let (name, bytes) = (place.rsplit(':').next().unwrap(), bytes.parse::<u64>().unwrap());
+            let ours = own(&mut session, "a", name);
+            let what = format!("{name} with {flags}");
+            match (name, kind) {
+                // The alignment is at an unknown distance, and gcc counts the least amount of an allocation.
+                ("aligned", _) => session.check(bytes <= ours && ours <= bytes + 32, &what),
+                // A loop that probes an array of variable length has gone round.
+                (_, "dynamic") if flags.contains("clash") => session.check(bytes <= ours, &what),
+                (_, "dynamic") => session.check(ours <= bytes, &what),
+                // A leaf has its variables in the red zone below the stack pointer.
+                ("leaf", _) => session.check(bytes <= ours && ours <= bytes + 16, &what),
+                _ => session.check_eq(&ours, &bytes, &what),
+            }
+            compared += 1;
+        }
+        session.check_eq(&compared, &FUNCTIONS.len(), flags);
+    }
+}
+
+#[test]
+fn causes_are_named_and_can_be_cut() {
+    let mut session = Session::new("audit_stack/causes");
+    session.write("a.c", SOURCE);
+    for compiler in ["gcc", "clang-19"] {
+        let dir = session.dir().to_owned();
+        session.must(&Job::new(&dir, compiler).words("-O2 a.c -o a"));
+        let cases = [
+            ("variable", "dynamic frame"),
+            ("allocated", "dynamic frame"),
+            ("again", "recursion"),
+            ("ping", "recursion"),
+            ("through", "indirect call"),
+        ];
+        for (function, cause) in cases {
+            let (row, causes) = stack(&mut session, &format!("a {function}"));
+            session.check_eq(&causes, &vec![cause.to_owned()], function);
+            session.check_eq(&row["bound"], &Value::Null, function);
+        }
+        let (row, _) = stack(&mut session, "a chosen");
+        session.check(row["bound"].as_u64().is_some_and(|b| (65_536..66_000).contains(&b)), "a switch");
+        let large = stack(&mut session, "a large").0["bound"].clone();
+        let tail = stack(&mut session, "a tail").0["bound"].clone();
+        session.check_eq(&tail, &large, "a tail call");
+        let cut = "--assume=variable=100 --assume=allocated=100 --assume=again=1000 --assume=p[io]ng=500";
+        let (row, causes) =
+            stack(&mut session, &format!("{cut} --call=through=leaf --call=through=large a main"));
+        session.check_eq(&causes, &Vec::new(), "all causes are cut");
+        session.check(row["bound"].as_u64() > large.as_u64(), "main has a bound");
+        let (row, _) = stack(&mut session, &format!("{cut} --assume=through=1000000 a main"));
+        session.check(row["bound"].as_u64() > Some(1_000_000), "an assumption counts");
+    }
+}
+
+#[test]
+fn budgets_and_mistakes() {
+    let mut session = Session::new("audit_stack/budgets");
+    session.write("a.c", SOURCE);
+    let dir = session.dir().to_owned();
+    session.must(&Job::new(&dir, "gcc").words("-O2 a.c -o a"));
+    session.must(&Job::new(&dir, "gcc").words("-O2 -c a.c -o a.o"));
+    session.must(&Job::new(&dir, "strip").words("a -o stripped"));
+    let cases = [
+        ("leaf = 64\nchosen = \"80 KiB\"\n", 0, "within the budget"),
+        ("chosen = 60000\n", 1, "OVER"),
+        ("ping = \"1 MiB\"\n", 1, "UNBOUNDED"),
+        ("nothing = 5\n", 1, "NOTHING"),
+        ("leaf = -1\n", 2, "is no size"),
+    ];
+    for (limits, code, says) in cases {
+        session.write("b.toml", format!("[stack]\n{limits}"));
+        let done = audit(&mut session, "budget b.toml a");
+        session.check_eq(&done.status, &code, limits);
+        session.check(format!("{}{}", done.stdout, done.stderr).contains(says), &format!("{limits}: {says}"));
+    }
+    let mistakes = [
+        ("stack a nothing", "has no function nothing"),
+        ("stack --assume=x a main", "--assume takes FUNCTION=BYTES, not x"),
+        ("stack --call=x a main", "--call takes CALLER=CALLEE, not x"),
+    ];
+    for (words, says) in mistakes {
+        let done = audit(&mut session, words);
+        session.check_eq(&done.status, &2, words);
+        session.check(done.stderr.contains(says), &format!("{words}: {}", done.stderr));
+    }
+    let done = audit(&mut session, "stack a.o");
+    session.check(done.status != 0 && done.stderr.contains("is an object"), &done.stderr);
+    // Without symbols functions are those of the unwind tables, and main is passed to the C library.
+    let answer = json(&mut session, "stack --json stripped");
+    session.check_eq(&answer["entries"][0]["what"], &Value::from("main"), "main of a stripped program");
+}
