@@ -54,7 +54,7 @@ use crate::estimate::GraphParts;
 use crate::gate::{ApplicablePlan, Verdict};
 use crate::ids::{AtomId, Id};
 use crate::index::{Index, LinkInputs, RootReason};
-use crate::modes::Mode;
+use crate::modes::{HelpTexts, Mode};
 use crate::plan::limit::PruneCandidates;
 use crate::propagate::values::ValueFlow;
 use crate::propagate::{Liveness, Propagator};
@@ -380,7 +380,11 @@ fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
         Mode::Standalone(words) => modes::run_standalone(&words, env),
         Mode::InstallShims(directory) => modes::run_install_shims(&directory),
         Mode::Cargo(words) => modes::run_cargo(&words, env),
-        Mode::Completions(shell) => modes::run_completions(&shell, &audit::help::commands()),
+        Mode::Completions(shell) => {
+            let subcommands = &[("advise", advise::HELP), ("bisect", bisect::HELP), ("split", split::HELP)];
+            let texts = HelpTexts { subcommands, audit: &audit::help::commands() };
+            modes::run_completions(&shell, texts)
+        }
         Mode::Summarize(words) => done(summarize::summarize_command(&words)),
         Mode::Dump(file) => done(summarize::dump_command(&[file.into_os_string()])),
         Mode::Emit(words) => done(actions::emit_command(&words)),

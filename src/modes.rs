@@ -12,6 +12,8 @@ mod shims;
 mod spawned;
 mod standalone;
 
+pub use completions::{CommandHelp, HelpTexts};
+
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -250,16 +252,16 @@ pub fn run_cargo(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> 
     cargo::run(words, env)
 }
 
-/// `lto-prune completions SHELL`; `audit` has the names of its commands, with the help of each.
+/// `lto-prune completions SHELL`, with options from these help texts.
 ///
 /// # Errors
 /// A shell for which there is no script.
-pub fn run_completions(shell: &OsStr, audit: &[(&'static str, &'static str)]) -> Result<ExitCode> {
+pub fn run_completions(shell: &OsStr, texts: HelpTexts<'_>) -> Result<ExitCode> {
     let unknown = || {
         let shell = shell.to_string_lossy();
         Error::new(Stage::Arguments, format!("no completions for {shell}: the shells are bash, zsh and fish"))
     };
-    Ok(print(&completions::script(shell, audit).ok_or_else(unknown)?))
+    Ok(print(&completions::script(shell, texts).ok_or_else(unknown)?))
 }
 
 /// `lto-prune explain-trap BINARY ADDRESS|CORE`.

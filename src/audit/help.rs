@@ -38,7 +38,8 @@ Usage: lto-prune audit COMMAND [options] [names] [FILE] REPORT.json | LINK LINE
 REPORT.json is what --prune-report=FILE wrote. A line of objects and options (a.o b.o -lm) is linked first, as
 `lto-prune a.o b.o -lm` does, and the output is thrown away. Options of ours stand before the line; -- ends them.
 FILE is any x86_64 executable, shared library, object or archive. An object or archive alone is such a file for top,
-duplicates, html and budget; behind -- it is a link line. With FILE and its report, the audit checks that they belong together.
+duplicates, html and budget; behind -- it is a link line. With FILE and its report, the audit checks that they belong
+together.
 
 Commands:
   top                what the bytes of the file are, the largest first; they add up to its length
@@ -78,9 +79,9 @@ Usage: lto-prune audit top [options] [FILE] REPORT.json | FILE | LINK LINE
 A line in brackets is of no symbol: headers, padding, tables that the linker made, strings that it merged. All lines
 together are the loaded bytes of the file exactly, or with --all its length; --by=section has the sizes of `size -A`.
 
-FILE needs no report: sizes come from its symbols, else from its unwind entries, and source files from its debug
-information. A function has its unwind entry, its relocations, its entries in symbol tables, and the constants
-without a symbol that it refers to first.
+FILE needs no report: sizes come from its symbols, else from its unwind entries, else from where calls and
+pointers lead; source files come from its debug information. A function has its unwind entry, its relocations, its
+entries in symbol tables, and the constants without a symbol that it refers to first.
 
 Examples:
   lto-prune audit top /bin/bash
@@ -281,7 +282,7 @@ lto-prune audit stack: the worst-case stack of a linked file
 Usage: lto-prune audit stack [options] FILE [REPORT.json] [ENTRY...] | REPORT.json [ENTRY...] | [ENTRY...] LINK LINE
 
   --assume=FUNCTION=BYTES
-                     the bound of a function or import, with all its callees and its return address; a pattern is possible
+                     the bound of a function or import, with all its callees and its return address; or of a pattern
   --call=CALLER=CALLEE
                      the indirect calls of a function lead to this one; may be repeated
   --library=FILE     analyse a shared library, too; may be repeated
@@ -289,11 +290,11 @@ Usage: lto-prune audit stack [options] FILE [REPORT.json] [ENTRY...] | REPORT.js
   -n N               rows (default: 20; 0: all)
   --json, --csv, --format=table|json|csv|markdown
 
-Without ENTRY the entries are main, the start of the program, constructors, threads and handlers that are easily seen, and
-the exported functions of a library. The depth of a function counts its return address, and memory that it uses below the
-stack pointer. A bound holds for each path through the code. An entry has none if it may reach a recursion, an indirect call
-with unknown callees, an import, or a frame of a size that is only known as the program runs. Then the table has the depth
-that is known and all causes. Signal handlers run on top of it; the kernel's part is not counted.
+Without ENTRY the entries are main, the start of the program, constructors, threads and handlers that are easily seen,
+and the exported functions of a library. The depth of a function counts its return address, and memory that it uses
+below the stack pointer. A bound holds for each path through the code. An entry has none if it may reach a recursion,
+an indirect call with unknown callees, an import, or a frame of a size that is only known as the program runs. Then the
+table has the depth that is known and all causes. Signal handlers run on top of it; the kernel's part is not counted.
 
 Examples:
   lto-prune audit stack ./app main

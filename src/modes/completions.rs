@@ -7,17 +7,25 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 
 use crate::args::prune::options::{OptionValue, PruneOption, SUBCOMMANDS, all};
-use crate::{advise, bisect, split};
 
-/// The names of the commands of `audit`, with the help of each.
-pub(super) type CommandHelp = [(&'static str, &'static str)];
+/// Names of commands, with the help of each.
+pub type CommandHelp = [(&'static str, &'static str)];
+
+/// The help texts that are not in the tables of this module.
+#[derive(Debug, Clone, Copy)]
+pub struct HelpTexts<'h> {
+    /// The texts of subcommands with a parser of their own.
+    pub subcommands: &'h CommandHelp,
+    /// The texts of the commands of `audit`.
+    pub audit: &'h CommandHelp,
+}
 
 /// The script for a shell of this name, if there is one.
-pub(super) fn script(shell: &OsStr, audit: &CommandHelp) -> Option<String> {
+pub(super) fn script(shell: &OsStr, texts: HelpTexts<'_>) -> Option<String> {
     match shell.to_str()? {
-        "bash" => Some(bash(audit)),
-        "zsh" => Some(zsh(audit)),
-        "fish" => Some(fish(audit)),
+        "bash" => Some(bash(texts)),
+        "zsh" => Some(zsh(texts)),
+        "fish" => Some(fish(texts)),
         _ => None,
     }
 }
@@ -31,7 +39,8 @@ struct SubcommandWords {
 }
 
 /// The words of all subcommands: the commands of `audit`, and the options that the help of each names.
-fn subcommands(commands: &CommandHelp) -> Vec<SubcommandWords> {
+fn subcommands(texts: HelpTexts<'_>) -> Vec<SubcommandWords> {
+    let commands = texts.audit;
     let names = commands.iter().map(|(name, _)| (*name).to_owned()).collect();
     let mut all = vec![SubcommandWords { name: "audit", command: None, words: names }];
     let of_command = |&(name, text): &(&'static str, &'static str)| SubcommandWords {
@@ -41,12 +50,8 @@ fn subcommands(commands: &CommandHelp) -> Vec<SubcommandWords> {
     };
     all.extend(commands.iter().map(of_command));
     for (name, ..) in SUBCOMMANDS.iter().filter(|(name, ..)| *name != "audit") {
-        let text = match *name {
-            "advise" => advise::HELP.to_owned(),
-            "bisect" => bisect::HELP.to_owned(),
-            "split" => split::HELP.to_owned(),
-            name => super::help::of_subcommand(name),
-        };
+        let own = texts.subcommands.iter().find(|(known, _)| known == name);
+        let text = own.map_or_else(|| super::help::of_subcommand(name), |(_, text)| (*text).to_owned());
         let words = match *name {
             "completions" => ["bash", "zsh", "fish"].map(str::to_owned).to_vec(),
             _ => options_in(&text),
@@ -74,13 +79,13 @@ fn word(option: &PruneOption) -> String {
     format!("--prune-{}{}", option.name, if needs_none { "" } else { "=" })
 }
 
-fn bash(audit: &CommandHelp) -> String {
+fn bash(texts: HelpTexts<'_>) -> String {
     // bash takes the equals sign for the end of a word, so that a reply is the value alone.
     let mut out = String::from(
         "_lto_prune() {\n    local cur=${COMP_LINE:0:COMP_POINT} words=\n    cur=${cur##* }\n    COMPREPLY=()\n    \
          if [ \"$COMP_CWORD\" -gt 1 ]; then\n        case \"${COMP_WORDS[1]} ${COMP_WORDS[2]-}\" in\n",
     );
-    for SubcommandWords { name, command, words } in subcommands(audit).iter().rev() {
+    for SubcommandWords { name, command, words } in subcommands(texts).iter().rev() {
         let command = command.unwrap_or("*");
         let _ = writeln!(out, "            '{name} '{command}) words='{}' ;;", words.join(" "));
     }
@@ -116,7 +121,7 @@ fn bash(audit: &CommandHelp) -> String {
     out
 }
 
-fn zsh(audit: &CommandHelp) -> String {
+fn zsh(texts: HelpTexts<'_>) -> String {
     // In a specification brackets, colons and quotes have a meaning of their own.
     let plain = |text: &str| text.replace(['[', ']'], "").replace(':', "\\:").replace('\'', "'\\''");
     let mut out = String::from("#compdef lto-prune ld.lto-prune\n\nlocal -a commands=(\n");
@@ -124,7 +129,7 @@ fn zsh(audit: &CommandHelp) -> String {
         let _ = writeln!(out, "    '{name}:{}'", plain(help));
     }
     out += ")\nif (( CURRENT > 2 )); then\n    case \"$words[2] $words[3]\" in\n";
-    for SubcommandWords { name, command, words } in subcommands(audit).iter().rev() {
+    for SubcommandWords { name, command, words } in subcommands(texts).iter().rev() {
         let command = command.unwrap_or("*");
         let _ = writeln!(
             out,
@@ -150,7 +155,7 @@ fn zsh(audit: &CommandHelp) -> String {
     out + "    '1:command or file:_lto_prune_first' '*:file:_files'\n"
 }
 
-fn fish(audit: &CommandHelp) -> String {
+fn fish(texts: HelpTexts<'_>) -> String {
     let plain = |text: &str| text.replace('\'', "\\'");
     let mut out = String::new();
     for (name, _, help) in SUBCOMMANDS {
@@ -158,9 +163,9 @@ fn fish(audit: &CommandHelp) -> String {
             writeln!(out, "complete -c lto-prune -n __fish_use_subcommand -a {name} -d '{}'", plain(help));
     }
     let seen = "__fish_seen_subcommand_from";
-    let commands: Vec<&str> = audit.iter().map(|(name, _)| *name).collect();
+    let commands: Vec<&str> = texts.audit.iter().map(|(name, _)| *name).collect();
     let commands = commands.join(" ");
-    for SubcommandWords { name, command, words } in subcommands(audit) {
+    for SubcommandWords { name, command, words } in subcommands(texts) {
         let condition = match (name, command) {
             (_, Some(command)) => format!("{seen} {name}; and {seen} {command}"),
             ("audit", None) => format!("{seen} audit; and not {seen} {commands}"),

@@ -521,6 +521,7 @@ fn bad_reports_are_named() {
         "imports",
         "diff",
         "budget",
+        "stack",
         "html",
     ] {
         let help = audit(&mut session, &format!("{command} --help")).stdout;

@@ -185,6 +185,41 @@ fn sizes_are_those_of_symbols() {
     session.check(copies.contains("one, same"), &copies);
 }
 
+/// Without symbols and unwind entries functions are where calls and relocated pointers lead.
+#[test]
+fn calls_name_functions_of_stripped_files() {
+    let mut session = Session::new("audit-elf/called");
+    let dir = session.dir().to_owned();
+    let source = format!(
+        "{SOURCE}__attribute__((noinline)) int held(int x) {{ return x % 7 + 3; }}\nint (*const hold[])(int) = {{ held }};\n"
+    );
+    session.write("main.c", source);
+    for (compiler, words) in [
+        ("gcc", "-Os -fno-ipa-icf -fPIE -pie"),
+        ("gcc", "-O2 -fno-ipa-icf -fPIE -pie"),
+        ("clang-19", "-O2 -fPIE -pie"),
+        ("gcc", "-O0 -no-pie"),
+    ] {
+        build(&mut session, compiler, &format!("{words} -fno-asynchronous-unwind-tables main.c -o main"));
+        let text = session.must(&Job::new(&dir, "nm").words("-S main")).stdout;
+        session.must(&Job::new(&dir, "strip").words("-s -R .eh_frame -R .eh_frame_hdr main -o stripped"));
+        let rows =
+            session.must(&Job::new(&dir, tools::lto_prune()).words("audit top --csv -n 0 stripped")).stdout;
+        for name in ["twice", "one", "same", "held"] {
+            // Only relocations show pointers.
+            if name == "held" && words.contains("no-pie") {
+                continue;
+            }
+            let line = text.lines().find(|line| line.ends_with(&format!(" {name}"))).unwrap();
+            let numbers: Vec<u64> =
+                line.split(' ').take(2).map(|n| u64::from_str_radix(n, 16).unwrap()).collect();
+            let row = format!("[function at {:#x}]", numbers[0]);
+            let found = rows.lines().find(|line| line.contains(&row));
+            session.check(found.is_some(), &format!("{compiler} {words}: no {row} for {name}\n{rows}"));
+        }
+    }
+}
+
 #[test]
 fn changes_and_pages_without_a_report() {
     let mut session = Session::new("audit_elf/diff");

@@ -320,6 +320,9 @@ fn attributed<'a>(file: &AuditedFile<'a>) -> (Owners<'a>, Coverage) {
     coverage.add(of_units);
     pointers::slots(file, &pointers, &mut owners, &mut coverage);
     coverage.add(unwind::claims(file, &entries, &coverage));
+    if !file.is_object() {
+        owners.define_called(file, &pointers, &mut coverage);
+    }
     references::claim(file, &pointers, &mut coverage);
     let mut claims = pointers::entries(file, &pointers, &mut owners, &coverage);
     claims.extend(tables::claims(file, &mut owners, &coverage));

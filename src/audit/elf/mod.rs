@@ -4,6 +4,7 @@
 //! is a [`Model`] without the liveness graph that a report has.
 
 mod build;
+mod called;
 mod coverage;
 mod definitions;
 mod duplicates;

@@ -1,4 +1,4 @@
-//! Addresses of data that code names: a linear sweep over instructions, without a proof that they are ones.
+//! Addresses of data and of functions that code names: a linear sweep over instructions, without a proof that they are ones.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction as Decoded, OpKind, Register};
 
@@ -25,6 +25,18 @@ pub fn data_references(code: &[u8], address: u64, absolute: bool, found: &mut dy
                 }
                 _ => {}
             }
+        }
+    }
+}
+
+/// Call `found` with the target of each direct call of `code`, which lies at `address`.
+pub fn call_targets(code: &[u8], address: u64, found: &mut dyn FnMut(u64)) {
+    let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    let mut decoded = Decoded::default();
+    while decoder.can_decode() {
+        decoder.decode_out(&mut decoded);
+        if decoded.is_call_near() {
+            found(decoded.near_branch_target());
         }
     }
 }
