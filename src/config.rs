@@ -110,7 +110,7 @@ pub struct PruneOptions {
     pub remarks: Option<PathBuf>,
     pub why: Vec<String>,
     pub keep: Vec<String>,
-    /// So many of `keep` come first, from `lto-prune.toml`, and are meant for all links of a build.
+    /// The number of patterns at the start of `keep` that come from `lto-prune.toml`: they are for all links of a build.
     pub keep_of_file: usize,
     pub emit_dir: Option<PathBuf>,
     /// `--prune-plan`: nothing is linked, and the plans of objects and archives are written into this folder.

@@ -1,8 +1,8 @@
-//! `bench files`: whether `lto-prune audit top` accounts for every byte of files that others linked, and how many it gives to nobody.
+//! `bench files`: whether `lto-prune audit top` accounts for every byte of files from other builds, and how many bytes have no owner.
 //!
 //! The files are programs, libraries and archives of the system and of the Rust toolchain. The rows of `top --all` must add up to the length of
-//! the file, and those of `--by=section` must have the sizes of `size -A`. Where cargo-bloat is installed, the crates of this tool are shown as
-//! both see them.
+//! the file, and those of `--by=section` must have the sizes of `size -A`. If cargo-bloat is installed, a second table
+//! has the crates of this tool by both.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ const FILES: [(&str, &[&str]); 3] = [
 ];
 /// Fewer files than these are no survey.
 const LEAST: usize = 12;
-/// Crates that the table beside cargo-bloat has.
+/// The number of crates in the table with cargo-bloat's figures.
 const CRATES: usize = 10;
 
 fn audit(corpus: &Corpus, words: &[&str], file: &Path) -> Result<Value> {

@@ -41,8 +41,8 @@ use evidence::LinkedProgram;
 use model::{ElfKind, Model};
 use table::{Answer, Format, Screen};
 
-/// Answer the question in `words`, those behind `audit`. The exit status is 1 if the answer is no, and 2 if there is none: after a mistake in the
-/// words, with a report that can't be read, or with a link that fails.
+/// Answer the question in `words`, those behind `audit`. The exit status is 1 if the answer is no. It is 2 without an answer, as after a
+/// mistake in the words.
 pub fn run(words: &[OsString], env: &Environment<'_>) -> ExitCode {
     answered(words, env).unwrap_or_else(|error| {
         eprintln!("lto-prune: error: {error}");

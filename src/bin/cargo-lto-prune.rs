@@ -1,6 +1,6 @@
 //! `cargo lto-prune COMMAND`: cargo runs a program of this name for a subcommand that it does not know.
 //!
-//! It runs `lto-prune cargo COMMAND`, the lto-prune beside it or else the first in `PATH`.
+//! It runs `lto-prune cargo COMMAND`, by the lto-prune in its own folder, or else the first in `PATH`.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};

@@ -96,8 +96,8 @@ fn value_of(words: &[OsString], option: &str) -> Option<PathBuf> {
     None
 }
 
-/// Add flags of rustc to those of the user. cargo takes them from one source only: from the first of two variables that is set, else from
-/// `target.*.rustflags` of its configuration, else from `build.rustflags`.
+/// Add flags of rustc to those of the user. cargo has four sources and takes the first that is set: two variables, then
+/// `target.*.rustflags` of its configuration, then `build.rustflags`.
 fn add_flags(cargo: &mut Command, flags: &[OsString], env: &Environment<'_>) -> Result<()> {
     let plain = || {
         let plain = env.get(PLAIN)?;

@@ -30,7 +30,7 @@ pub(super) fn script(shell: &OsStr, texts: HelpTexts<'_>) -> Option<String> {
     }
 }
 
-/// What stands behind the first word of a line, and what is completed there.
+/// The first words of a line, and the completions of the word after them.
 struct SubcommandWords {
     name: &'static str,
     /// The second word, if a command of `audit` stands there.

@@ -1,4 +1,4 @@
-//! What a user meets first: the file of options, sizes with units, a progress line, and messages about what is misspelt.
+//! The file of options, sizes with units, the progress line, and messages about misspelt words.
 
 use crate::elf::Facts;
 use crate::run::{Job, Outcome, Session};

@@ -68,6 +68,16 @@ fn the_page_is_right_about_one_report_and_two() {
         session.check(found["times"]["why"].is_number(), &format!("{found}"));
         session.check(found["imports"].as_u64() > Some(0), &format!("{found}"));
     }
+    // The whole first: what the link removed, with its module.
+    let removed = audit(&mut session, "garbage --csv -n 0 new.json");
+    let dead = removed.lines().find(|line| line.contains("main.o")).unwrap().to_owned();
+    let text = dom(&mut session, &one, "");
+    let panel = inside(&session, &text, "panel", "section").to_owned();
+    let name = dead.split(',').find(|cell| cell.starts_with(char::is_alphabetic)).unwrap();
+    session.check(
+        panel.contains("Removed: ") && panel.contains(name),
+        &format!("no {name} of {dead} in {panel}"),
+    );
     // A click on deeper, by its address: what keeps it, and what it is called.
     let text = dom(&mut session, &one, "group=section&show=deeper");
     let panel = inside(&session, &text, "panel", "section").to_owned();

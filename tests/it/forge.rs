@@ -1,4 +1,4 @@
-//! The scripts of the size action (.github/actions/size), run on a fixture repository with a `gh` that records what it is asked.
+//! The scripts of the size action (.github/actions/size), run on a fixture repository with a stand-in for `gh`.
 
 use std::fs;
 
@@ -122,7 +122,7 @@ fn sizes_are_compared_with_the_base_branch() {
 #[test]
 fn there_is_one_comment_and_it_is_ours() {
     let mut forge = Forge::new("comment");
-    // Somebody else wrote the marker.
+    // A stranger wrote the marker.
     forge.session.write("forge/comments/1", "stranger: <!-- lto-prune size -->\n");
     forge.session.write("body.md", "## Size\n@everybody `$(touch pwned)` \"quoted\"\n");
     for text in ["one", "two"] {

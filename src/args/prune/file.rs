@@ -15,9 +15,9 @@ use crate::args::environment::Environment;
 use crate::error::{Error, Result, Stage};
 use crate::inputs::mapped::others_write;
 
-/// The variable that names the file. Empty: there is none, and none is searched.
+/// The variable that names the file. An empty value means that no file is read.
 pub(crate) const VARIABLE: &str = "LTO_PRUNE_CONFIG";
-/// The name by which the file is found, in the folder of the output or in one above.
+/// The name of the file, in the folder of the output or in one above.
 const NAME: &str = "lto-prune.toml";
 /// A longer file is no list of options.
 const MAX_BYTES: u64 = 1 << 20;
@@ -54,7 +54,7 @@ pub(crate) fn words(env: &Environment<'_>, output: &Path) -> Result<Option<(Path
     let text = fs::read_to_string(&path).map_err(unreadable)?;
     let table: Table =
         toml::from_str(&text).map_err(|e| error(e.to_string().trim_end().replace('\n', "; ")))?;
-    // What is relative is so to the folder of the file: links run in many folders.
+    // Relative paths start at the folder of the file, because links run in many folders.
     let folder = std::path::absolute(&path).ok().and_then(|path| path.parent().map(Path::to_owned));
     let folder = folder.unwrap_or_default();
     let mut words = Vec::new();

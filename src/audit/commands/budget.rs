@@ -210,7 +210,7 @@ pub(crate) fn answer(
                 (found.least as i64, "stack", name.as_str())
             }
         };
-        // What has no name may be there all the same.
+        // A function may be in a file without its name.
         let is_nameless =
             stripped && matches!(of, BudgetScope::Named(_, GroupBy::Symbol | GroupBy::Namespace, _));
         let left = most as i64 - size;

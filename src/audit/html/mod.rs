@@ -7,6 +7,9 @@
 
 mod imports;
 
+use std::borrow::Cow;
+use std::cmp::Reverse;
+
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -19,8 +22,10 @@ use super::attribute::{GroupBy, ItemNames, View, items, symbol};
 use super::commands::dominators::weights;
 use super::graph::{NONE, ROOT, dominators::Dominators};
 use super::matching;
-use super::model::{AtomState, AuditedModule, Model};
+use super::model::{Atom, AtomState, AuditedModule, Model};
 
+/// The page lists so many removed things.
+const MOST_REMOVED: usize = 200;
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: [&str; 4] =
@@ -35,6 +40,8 @@ struct Page {
     how: u32,
     report: u32,
     size: u64,
+    /// Whether the report is of a link that was pruned.
+    pruned: bool,
     /// Whether it is known what keeps each atom. Without a report the page has no atoms.
     explains: bool,
     /// Bytes of input that are kept: what the root of the dominators retains.
@@ -50,6 +57,35 @@ struct Page {
     /// Each is a triple of atom, reason and symbol.
     roots: Vec<(u32, u32, i64)>,
     imports: Imports,
+    removed: Removed,
+}
+
+/// Functions and objects of the inputs that the link does not have, the largest first.
+#[derive(Serialize)]
+struct Removed {
+    /// Bytes of all of them, listed or not.
+    size: u64,
+    count: usize,
+    /// Each is a triple of name, module and bytes. Of more than [`MOST_REMOVED`] the smallest are missing.
+    list: Vec<(u32, u32, u64)>,
+}
+
+impl Removed {
+    fn new(model: &Model<'_>, strings: &mut Strings) -> Self {
+        let mut all: Vec<&Atom<'_>> = model
+            .atoms
+            .iter()
+            .filter(|a| a.state == AtomState::Dropped && a.size > 0 && !a.is_zero())
+            .collect();
+        all.sort_by_key(|a| Reverse(a.size));
+        let list = all.iter().take(MOST_REMOVED).map(|a| {
+            let name = a.name().map_or_else(|| Cow::Owned(format!("[{}]", a.section)), Cow::Borrowed);
+            let module = model.modules.get(a.module as usize).map_or_else(String::new, AuditedModule::full);
+            (strings.of(&name), strings.of(&module), a.size)
+        });
+        let list = list.collect();
+        Removed { size: all.iter().fold(0, |sum, a| sum.saturating_add(a.size)), count: all.len(), list }
+    }
 }
 
 #[derive(Serialize)]
@@ -285,7 +321,7 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>, all: bool) -> Res
     let models: Vec<&Model<'_>> = std::iter::once(model).chain(old).collect();
     let view = View::new(&models, all, false);
     let mut next = 0;
-    let number = |a: &super::model::Atom<'_>| {
+    let number = |a: &Atom<'_>| {
         if a.state == AtomState::Dropped || model.elf.is_some() {
             return NONE;
         }
@@ -313,6 +349,7 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>, all: bool) -> Res
     }
     let mut strings = std::mem::take(&mut maker.strings);
     let imports = Imports::new(model, &mut strings, |atom| maker.live(atom));
+    let removed = Removed::new(model, &mut strings);
     maker.strings = strings;
     let pruned = if model.report.pruned { String::new() } else { format!(", {}", model.report.not_pruned()) };
     let how = match model.elf {
@@ -326,6 +363,7 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>, all: bool) -> Res
         how: maker.strings.of(&how),
         report: maker.strings.of(&model.path),
         size: view.size(model),
+        pruned: model.report.pruned,
         explains: model.elf.is_none(),
         kept,
         old,
@@ -334,6 +372,7 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>, all: bool) -> Res
         graph,
         roots,
         imports,
+        removed,
         modules: maker.modules,
         sections: maker.sections,
         strings: maker.strings.list,

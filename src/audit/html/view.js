@@ -75,8 +75,7 @@ function draw() {
     [map.width, map.height] = [Math.round(width * scale), Math.round(height * scale)];
   }
   pen.setTransform(scale, 0, 0, scale, 0, 0);
-  pen.fillStyle = "#fff";
-  pen.fillRect(0, 0, width, height);
+  pen.clearRect(0, 0, width, height);
   view.boxes = layout(view.at, width, height);
   pen.font = "11px system-ui, sans-serif";
   pen.textBaseline = "top";
@@ -109,15 +108,14 @@ function label({ node: at, x, y, w, h, inner }) {
   if (name.length > letters) name = sectionOf(name);
   if (name.length > letters) name = brief(name);
   if (name.length > letters) name = own(name);
-  // Names differ at their ends.
-  if (name.length > letters) name = name.slice(0, letters >> 1) + "\u2026" + name.slice(name.length - (letters >> 1) + 1);
+  if (name.length > letters) name = name.slice(0, letters - 1) + "\u2026";
   pen.fillStyle = "#111";
   pen.fillText(name, x + 4, y + 3, w - 6);
   if (!inner && h > 26) pen.fillText(sizeOf(at), x + 4, y + 15, w - 6);
 }
 
-// Of a place without a name its section: in which module it is says what is around it.
-const sectionOf = (name) => name.replace(/^(.*)\[[^\]]*:\((.+)\)\]$/, "$1[$2]");
+// Of a place without a name its section, since its module is the box around it; of a function without one its address.
+const sectionOf = (name) => name.replace(/^\[(?:function at|linker-made) (.+)\]$/, "$1").replace(/^(.*)\[[^\]]*:\((.+)\)\]$/, "$1[$2]");
 
 // A function's name without its parameters; places keep what is in parentheses.
 function brief(name) {
@@ -256,8 +254,15 @@ function panel(at) {
   if (at.atom >= 0) parts.push(...why(at.atom));
   if (at.item >= 0 && items.atoms[at.item] > 1) parts.push(make("p", `${number(items.atoms[at.item])} things have this name here; the largest is told of.`));
   const told = has.graph ? "here stands what keeps it, and what would go with it." : "here stands its section. A report of its link says what keeps it.";
-  if (at === view.root) parts.push(make("p", `Choose a thing in the map or the table: ${told}`), ...librariesList());
+  if (at === view.root) parts.push(make("p", `Choose a thing in the map or the table: ${told}`), ...removedList(), ...librariesList());
   $("panel").replaceChildren(...parts);
+}
+
+// With the whole: what of the inputs the link does not have.
+function removedList() {
+  const { size, count, list } = data.removed;
+  const title = `${data.pruned ? "Removed" : "Would be removed"}: ${number(size)} bytes of input in ${number(count)} things`;
+  return listOf(title, list, ([name, module, bytes]) => [`${number(bytes)}  ${text(name)} `, make("span", text(module), "place")], "ul", LISTED);
 }
 
 function link(atom) {
