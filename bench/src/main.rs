@@ -1,11 +1,12 @@
 //! Runners of the benchmark: `bench COMMAND [OPTIONS]`, described in docs/BENCHMARKING.md.
 //!
 //! The corpus is made beforehand by `bench/fetch.sh` and `bench/build.sh`; only `builds`, `survey`, `recompiled` and `split` download, and only they,
-//! `soak`, `reach`, `trace`, `sites`, `stack`, `differ`, `kills` and `mutate` compile.
+//! `soak`, `reach`, `advisories`, `trace`, `sites`, `stack`, `differ`, `kills` and `mutate` compile.
 //! Exit status: 0, or 1 when a comparison failed, or 2 when a command could not run.
 
 mod actions;
 mod advise;
+mod advisories;
 mod audit;
 mod beside;
 mod builds;
@@ -53,10 +54,11 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 type Result<T> = std::result::Result<T, Error>;
 
 const USAGE: &str =
-    "usage: bench links|actions|advise|stops|folds|unwind|debug|audit|stack|files|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|scale|survey|recompiled|split [options]
+    "usage: bench links|actions|advise|advisories|stops|folds|unwind|debug|audit|stack|files|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|scale|survey|recompiled|split [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   actions           each link in actions (docs/ACTIONS.md) is the link by one command; sizes and times
   advise            the tables of `lto-prune advise`, each row linked again by hand
+  advisories        verdicts of `lto-prune audit reach` on functions of real advisories, checked by nm, objdump and runs
   stops             what becomes of code that only mentions of its address reach, and what keeps it, in bytes
   folds             .text with --icf=safe, the linker alone beside lto-prune
   unwind            loaded bytes with --prune-unwind beside the same without unwind tables, and the time it takes
@@ -193,6 +195,7 @@ fn run(args: &[String]) -> Result<bool> {
         "builds" => return builds::run(&Corpus::tools(root)?, &options),
         "mutate" => return mutate::run(&Corpus::tools(root)?, &options),
         "kills" => return kills::run(&Corpus::tools(root)?, &options),
+        "advisories" => return advisories::run(&Corpus::tools(root)?, &options),
         "files" => return files::run(&Corpus::tools(root)?, &options),
         "reach" => return reach::run(&Corpus::tools(root)?, &options),
         "scale" => return scale::run(&Corpus::tools(root)?, &options),

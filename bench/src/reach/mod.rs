@@ -37,7 +37,7 @@ pub(crate) struct Main {
     pub(crate) name: String,
     source: PathBuf,
     pub(crate) compiler: &'static str,
-    cflags: Vec<String>,
+    pub(crate) cflags: Vec<String>,
     pub(crate) libraries: Vec<String>,
     pub(crate) prints: String,
 }
@@ -80,8 +80,16 @@ impl ReachRow {
 /// # Errors
 /// If one can't be read, or none is asked for.
 pub(crate) fn mains(corpus: &Corpus, only: &[String]) -> Result<Vec<Main>> {
+    mains_of(corpus, Path::new("mains"), only)
+}
+
+/// The programs of a folder of `bench`, by name.
+///
+/// # Errors
+/// A source is unreadable, or the folder has none of these names.
+pub(crate) fn mains_of(corpus: &Corpus, folder: &Path, only: &[String]) -> Result<Vec<Main>> {
     let mut out = Vec::new();
-    for entry in fs::read_dir(corpus.root.join("mains"))? {
+    for entry in fs::read_dir(corpus.root.join(folder))? {
         let source = entry?.path();
         let compiler = match source.extension().and_then(|e| e.to_str()) {
             Some("c") => "gcc",
@@ -155,7 +163,7 @@ pub(crate) fn record_link(corpus: &Corpus, name: &str, dir: &Path) -> Result<Lin
 }
 
 /// The driver's link of `main`, by `DIR/ld`, to `DIR/../output`.
-fn link(main: &Main, scratch: &Path, dir: &str, output: &str) -> Command {
+pub(crate) fn link(main: &Main, scratch: &Path, dir: &str, output: &str) -> Command {
     let mut command = Command::new(main.compiler);
     command
         .current_dir(scratch)
@@ -231,7 +239,7 @@ fn without<'a>(a: &'a Functions, b: &Functions) -> Vec<(u64, &'a str)> {
 }
 
 /// Run `file` and hold its output against what the source says.
-fn prints(main: &Main, file: &Path, scratch: &Path) -> Result<()> {
+pub(crate) fn prints(main: &Main, file: &Path, scratch: &Path) -> Result<()> {
     let (out, err) = (scratch.join("stdout"), scratch.join("stderr"));
     let done = process::run(&mut Command::new(file), &out, &err)?;
     let text = String::from_utf8_lossy(&fs::read(&out)?).into_owned();
