@@ -379,6 +379,7 @@ fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
         Mode::LinkerOnly { linker, args } => modes::run_linker_only(&linker, &args),
         Mode::Standalone(words) => modes::run_standalone(&words, env),
         Mode::InstallShims(directory) => modes::run_install_shims(&directory),
+        Mode::Rustc(words) => modes::run_rustc(&words, env),
         Mode::Cargo(words) => modes::run_cargo(&words, env),
         Mode::Completions(shell) => {
             let subcommands = &[("advise", advise::HELP), ("bisect", bisect::HELP), ("split", split::HELP)];

@@ -51,6 +51,8 @@ pub enum Mode {
     Audit(Vec<OsString>),
     /// `lto-prune cargo COMMAND ...`, see [`run_cargo`].
     Cargo(Vec<OsString>),
+    /// Called by cargo in place of rustc, see [`run_rustc`].
+    Rustc(Vec<OsString>),
     /// `lto-prune explain-trap BINARY ADDRESS|CORE`, see [`run_explain_trap`].
     ExplainTrap(Vec<OsString>),
     /// `lto-prune split IN -o OUT`, see [`crate::split`].
@@ -82,6 +84,9 @@ fn namesake(shim: &Path) -> Option<&OsStr> {
 /// A mistake in a subcommand or in one of our options, or no linker to stand in front of.
 pub fn mode(argv: &[OsString], env: &Environment<'_>) -> Result<Mode> {
     let Some((argv0, words)) = argv.split_first() else { return Ok(Mode::Help(None)) };
+    if Path::new(argv0).file_name() == Some(OsStr::new(cargo::RUSTC)) {
+        return Ok(Mode::Rustc(words.to_vec()));
+    }
     if is_linker_name(argv0) { linker_mode(argv0, words, env) } else { own_mode(words) }
 }
 
@@ -234,6 +239,14 @@ pub fn run_install_shims(directory: &Path) -> Result<ExitCode> {
         print(&format!("{}\n", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// rustc for a cargo command whose links go through lto-prune.
+///
+/// # Errors
+/// rustc can't be run.
+pub fn run_rustc(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
+    cargo::rustc(words, env)
 }
 
 /// A folder for `-B`, as [`run_install_shims`] makes it.

@@ -1,22 +1,32 @@
 //! `lto-prune cargo COMMAND` (`cargo lto-prune COMMAND`): a cargo command whose links go through lto-prune.
 //!
-//! rustc hides what a linker prints, so the statistics of the links go to a log, which is printed when cargo has ended. Reports and the
-//! folder of shims are below `lto-prune` in cargo's target folder.
+//! cargo runs this program in place of rustc for the packages of the workspace, so that no flags of the user have to be known. rustc hides what a
+//! linker prints, so the statistics of the links go to a log, which is printed when cargo has ended. Reports and the folder of shims are below `lto-prune` in
+//! cargo's target folder.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use crate::args::{Environment, prune, words};
 use crate::error::{Error, Result, Stage};
 
-/// Flags of rustc that cargo has from here, separated by U+001F; they replace all others.
-const ENCODED: &str = "CARGO_ENCODED_RUSTFLAGS";
-/// Flags of rustc, separated by spaces.
-const PLAIN: &str = "RUSTFLAGS";
+/// The name by which cargo calls this program in place of rustc.
+pub(super) const RUSTC: &str = "lto-prune-rustc";
+/// The program that cargo runs in place of rustc, for the packages of the workspace alone. What it makes has file names of its own.
+const WRAPPER: &str = "RUSTC_WORKSPACE_WRAPPER";
+/// The wrapper that the user had set.
+const INNER: &str = "LTO_PRUNE_RUSTC_WRAPPER";
+/// The flags that rustc gets besides those of cargo.
+const FLAGS: &str = "LTO_PRUNE_RUSTC_FLAGS";
 
 /// Run cargo with `args`; the words of ours among them go to each link.
 pub(super) fn run(args: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
+    // Words behind -- are those of the program that cargo runs.
+    let end = args.iter().position(|word| word == "--").unwrap_or(args.len());
+    let (args, behind) = args.split_at(end);
     let (ours, theirs): (Vec<_>, Vec<_>) = args.iter().cloned().partition(|word| prune::is_ours(word));
     prune::parse(&ours, None, env)?;
     let Some((command, rest)) = theirs.split_first() else {
@@ -36,12 +46,11 @@ pub(super) fn run(args: &[OsString], env: &Environment<'_>) -> Result<ExitCode> 
         }
         _ => {}
     }
-    let mut flag = OsString::from("-Clink-arg=-B");
-    flag.push(&shims);
-    let flags = [OsString::from("-Clink-self-contained=-linker"), flag];
+    let wrapper = shims.join(RUSTC);
+    super::shims::link_to_us(&wrapper)?;
     let mut cargo_command = Command::new(&cargo);
-    cargo_command.arg(command);
-    add_flags(&mut cargo_command, &flags, env)?;
+    cargo_command.arg(command).env(WRAPPER, &wrapper).env(FLAGS, flags(&shims, env));
+    cargo_command.env(INNER, env.get(WRAPPER).filter(|user| *user != wrapper).unwrap_or_default());
     let file = |option: &str, path: PathBuf| {
         let mut word = OsString::from(option);
         word.push(path);
@@ -56,7 +65,7 @@ pub(super) fn run(args: &[OsString], env: &Environment<'_>) -> Result<ExitCode> 
         .map_err(|e| Error::io(Stage::Arguments, &folder, "make the folder of reports in", e))?;
     let before = env.get(prune::FLAGS_VARIABLE).unwrap_or_default();
     let options: Vec<OsString> = options.into_iter().chain(ours).collect();
-    cargo_command.args(rest).env(prune::FLAGS_VARIABLE, words::joined(&before, &options));
+    cargo_command.args(rest).args(behind).env(prune::FLAGS_VARIABLE, words::joined(&before, &options));
     let status = super::spawned::run(&mut cargo_command, Path::new(&cargo))?;
     tell(&log, &folder);
     Ok(super::spawned::exit_code(status))
@@ -96,60 +105,55 @@ fn value_of(words: &[OsString], option: &str) -> Option<PathBuf> {
     None
 }
 
-/// Add flags of rustc to those of the user. cargo has four sources and takes the first that is set: two variables, then
-/// `target.*.rustflags` of its configuration, then `build.rustflags`.
-fn add_flags(cargo: &mut Command, flags: &[OsString], env: &Environment<'_>) -> Result<()> {
-    let plain = || {
-        let plain = env.get(PLAIN)?;
-        let words: Vec<&str> = plain.to_str()?.split_ascii_whitespace().collect();
-        Some(OsString::from(words.join("\u{1f}")))
+/// Run rustc for cargo, with the flags of [`run`] behind cargo's own, whatever these are.
+///
+/// Build scripts and procedural macros run as a part of the build and are shipped nowhere: they are linked as always.
+pub(super) fn rustc(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
+    let wrapped = env.get(INNER).filter(|wrapper| !wrapper.is_empty());
+    let mut all = wrapped.into_iter().chain(words.iter().cloned());
+    let Some(program) = all.next() else {
+        return Err(Error::new(Stage::Arguments, "cargo names no rustc"));
     };
-    if let Some(mut all) = env.get(ENCODED).or_else(plain) {
-        for flag in flags {
-            if !all.is_empty() {
-                all.push("\u{1f}");
-            }
-            all.push(flag);
-        }
-        cargo.env(ENCODED, all);
-        return Ok(());
+    let mut command = Command::new(&program);
+    command.args(all);
+    let pairs = || words.windows(2).filter_map(|pair| pair.first().zip(pair.last()));
+    let is_script = |name: &OsString| name.to_string_lossy().starts_with("build_script_");
+    let is_helper = |(key, value): (&OsString, &OsString)| {
+        (key == "--crate-name" && is_script(value)) || (key == "--crate-type" && value == "proc-macro")
+    };
+    // Without a crate cargo asks rustc what it is.
+    let is_crate = pairs().any(|(key, _)| key == "--crate-name");
+    if is_crate && !pairs().any(is_helper) {
+        let flags = env.get(FLAGS).unwrap_or_default();
+        command.args(words::split(flags.as_bytes()));
     }
-    let texts: Option<Vec<&str>> = flags.iter().map(|flag| flag.to_str()).collect();
-    let not_utf8 = || Error::new(Stage::Arguments, "the path of cargo's target folder is not UTF-8");
-    // An array of strings in JSON is one in TOML.
-    let array = serde_json::Value::from(texts.ok_or_else(not_utf8)?);
-    let key = if has_target_flags(env) { "target.'cfg(all())'.rustflags" } else { "build.rustflags" };
-    cargo.arg("--config").arg(format!("{key}={array}"));
-    Ok(())
+    let error = command.exec();
+    Err(Error::io(Stage::Link, PathBuf::from(program), "run", error))
 }
 
-/// Whether a configuration file of cargo has flags for some target.
-fn has_target_flags(env: &Environment<'_>) -> bool {
-    let here = std::env::current_dir().unwrap_or_default();
-    let home = env.get("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(PathBuf::from(env.get("HOME")?).join(".cargo")));
-    let folders = here.ancestors().map(|folder| folder.join(".cargo")).chain(home);
-    let mut files = folders.flat_map(|folder| ["config.toml", "config"].map(|name| folder.join(name)));
-    files.any(|file| {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        let table = text.parse::<toml::Table>().unwrap_or_default();
-        let targets = table.get("target").and_then(toml::Value::as_table);
-        targets.is_some_and(|targets| targets.values().any(|target| target.get("rustflags").is_some()))
-    })
+/// Flags of rustc with which the compiler driver finds the shims. From 1.90 on, rustc names the folder of its own lld before any other.
+fn flags(shims: &Path, env: &Environment<'_>) -> OsString {
+    let rustc = env.get("RUSTC").unwrap_or_else(|| "rustc".into());
+    let version =
+        Command::new(rustc).arg("--version").output().map(|output| output.stdout).unwrap_or_default();
+    let version = String::from_utf8_lossy(&version).into_owned();
+    let minor = version.strip_prefix("rustc 1.").and_then(|rest| rest.split('.').next()?.parse::<u32>().ok());
+    let mut flag = OsString::from("-Clink-arg=-B");
+    flag.push(shims);
+    let own_lld =
+        minor.is_none_or(|minor| minor >= 90).then(|| OsString::from("-Clink-self-contained=-linker"));
+    let flags: Vec<OsString> = own_lld.into_iter().chain([flag]).collect();
+    words::joined(OsStr::new(""), &flags)
 }
 
-/// Print what the log has of programs and libraries. Build scripts run once and are shipped nowhere.
+/// Print the log of the links, and the folder of their reports.
 fn tell(log: &Path, folder: &Path) {
     let text = std::fs::read_to_string(log).unwrap_or_default();
-    let is_shipped = |line: &&str| !line.contains("/build/");
-    let lines: Vec<&str> = text.lines().filter(is_shipped).collect();
-    if lines.is_empty() {
+    if text.is_empty() {
         eprintln!("lto-prune: cargo linked no program; touch a source file to have one linked again");
         return;
     }
-    for line in lines {
-        eprintln!("{line}");
-    }
+    eprint!("{text}");
     let folder = folder.join("reports");
     eprintln!(
         "lto-prune: the reports are in {}; lto-prune audit --help says what they answer",

@@ -65,6 +65,18 @@ pub(super) fn install(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths.into_iter().chain(files).collect())
 }
 
+/// Make a link to this executable at `path`, in place of an older one.
+///
+/// # Errors
+/// A file that isn't ours is in the way, or the link can't be made.
+pub(super) fn link_to_us(path: &Path) -> Result<()> {
+    let own = own_executable()?;
+    if is_ours(path, &own) {
+        std::fs::remove_file(path).map_err(|e| Error::io(Stage::Arguments, path, "replace", e))?;
+    }
+    symlink(&own, path).map_err(|e| Error::io(Stage::Arguments, path, "create", e))
+}
+
 /// Whether it is a file that [`install`] made.
 fn is_made(path: &Path) -> bool {
     let is_file = path.symlink_metadata().is_ok_and(|meta| meta.is_file());

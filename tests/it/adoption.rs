@@ -59,6 +59,40 @@ fn a_file_of_options_holds_below_its_folder() {
 }
 
 #[test]
+fn the_folder_is_that_of_the_output() {
+    let mut session = prepare("folder");
+    session.write("build/lto-prune.toml", "keep = \"dead_one\"\n");
+    // The file in build is not above the output, however its path is written.
+    for (words, kept) in [
+        ("main.o -o build/../out", false),
+        ("main.o -o build/deep/../out", true),
+        ("main.o -Wl,--outpu=build/out", true),
+    ] {
+        let job = job(&session, words).env("LTO_PRUNE_LINKER", Linker::Bfd.path());
+        session.must(&job);
+        let path = if kept { "build/out" } else { "out" };
+        let found = Facts::read(&session.path(path)).unwrap().defined.contains("dead_one");
+        session.check_eq(&found, &kept, words);
+    }
+    // What is no file is told, and not opened.
+    std::fs::remove_file(session.path("build/lto-prune.toml")).unwrap();
+    let dir = session.dir().to_owned();
+    for make in [
+        "mkdir build/lto-prune.toml",
+        "mkfifo build/lto-prune.toml",
+        "ln -s lto-prune.toml build/lto-prune.toml",
+    ] {
+        session.must(&Job::new(&dir, "sh").arg("-c").arg(make));
+        let outcome = link(&mut session, "");
+        session.check(
+            outcome.stderr.contains("build/lto-prune.toml: not read, since it is no file"),
+            &outcome.stderr,
+        );
+        session.must(&Job::new(&dir, "rm").words("-r build/lto-prune.toml"));
+    }
+}
+
+#[test]
 fn a_variable_names_the_file_or_none() {
     let mut session = prepare("variable");
     session.write("build/lto-prune.toml", "keep = \"dead_one\"\n");
@@ -89,6 +123,7 @@ fn mistakes_in_the_file_are_errors_that_name_it() {
         ("jobs = 1.5", "a value is a string"),
         ("worth = \"4Q\"", "not a size"),
         ("strict = 1", "takes no value"),
+        ("srtict = false", "did you mean --prune-strict?"),
     ];
     for (text, says) in cases {
         session.write("build/lto-prune.toml", text);

@@ -172,11 +172,19 @@ fn cargo_subcommand() {
     session.check_eq(&reports, &1, "reports");
     // Flags of the user stay, wherever cargo has them from, and options go to the links.
     let flag = "[\"--cfg\", \"chosen\"]";
+    let other = "[target.aarch64-unknown-linux-gnu]\nrustflags = []\n";
     let places = [
-        ("build", None, format!("[build]\nrustflags = {flag}\n")),
+        ("build", None, format!("[build]\nrustflags = {flag}\n{other}")),
+        ("text", None, "[build]\nrustflags = \"--cfg chosen\"\n".to_owned()),
         ("target", None, format!("[target.x86_64-unknown-linux-gnu]\nrustflags = {flag}\n")),
         ("variable", Some("--cfg chosen"), String::new()),
     ];
+    // Words behind -- are the program's; a build script is no program.
+    session.write("build.rs", "fn main() { println!(\"cargo::rerun-if-changed=build.rs\"); }\n");
+    let words = "cargo run --release -- --prune-stats";
+    let ran = session
+        .must(&Job::new(&dir, tools::lto_prune()).words(words).env("CARGO_TARGET_DIR", dir.join("target")));
+    session.check_eq(&ran.stdout.as_str(), &"3\n", "the program gets its words");
     session.write("src/main.rs", format!("#[cfg(not(chosen))]\ncompile_error!(\"no flags\");\n{RUST}"));
     for (place, variable, config) in places {
         session.write(".cargo/config.toml", config);
@@ -188,6 +196,7 @@ fn cargo_subcommand() {
         }
         let outcome = session.must(&job);
         session.check(outcome.stderr.contains("lto-prune: the reports are in "), &outcome.stderr);
+        session.check(!outcome.stderr.contains("build_script"), &outcome.stderr);
         session.check(outcome.stderr.contains("app"), &outcome.stderr);
         let again = session.must(&job);
         session.check(again.stderr.contains("cargo linked no program"), &again.stderr);

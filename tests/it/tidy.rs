@@ -22,16 +22,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("ruzstd", &["src/compression.rs"]),
     ("dashmap", &["src/resolve/symbol_table.rs"]),
     ("iced_x86", &["summaries/src/native/decode.rs", "summaries/src/native/decode/"]),
-    // Models come with the tool; a budget, the options of a build and cargo's configuration are a user's.
-    (
-        "toml",
-        &[
-            "summaries/src/models.rs",
-            "src/audit/commands/budget.rs",
-            "src/args/prune/file.rs",
-            "src/modes/cargo.rs",
-        ],
-    ),
+    // Models come with the tool; a budget and the options of a build are a user's.
+    ("toml", &["summaries/src/models.rs", "src/audit/commands/budget.rs", "src/args/prune/file.rs"]),
     ("humantime", &["src/audit/vex.rs"]),
     ("rustc_demangle", &["src/audit/demangle.rs"]),
     ("cpp_demangle", &["src/audit/demangle.rs"]),

@@ -39,13 +39,17 @@ pub(crate) fn words(env: &Environment<'_>, output: &Path) -> Result<Option<(Path
     };
     let error = |message: String| Error::new(Stage::Arguments, message).in_file(path.display().to_string());
     let unreadable = |e| Error::io(Stage::Arguments, &path, "read the options", e);
+    let is_found = env.get(VARIABLE).is_none();
+    let not_read = |why: &str| eprintln!("lto-prune: warning: {}: not read, since {why}", path.display());
+    // A pipe would wait for its writer.
+    if is_found && !path.is_file() {
+        not_read("it is no file");
+        return Ok(None);
+    }
     let file = File::open(&path).map_err(unreadable)?;
     let meta = file.metadata().map_err(unreadable)?;
-    if env.get(VARIABLE).is_none() && others_write(&file, &meta) {
-        eprintln!(
-            "lto-prune: warning: {}: not read, since another user may write to it; {VARIABLE} names a file that is read in any case",
-            path.display()
-        );
+    if is_found && others_write(&file, &meta) {
+        not_read(&format!("another user may write to it; {VARIABLE} names a file that is read in any case"));
         return Ok(None);
     }
     if !meta.is_file() || meta.len() > MAX_BYTES {
@@ -59,6 +63,9 @@ pub(crate) fn words(env: &Environment<'_>, output: &Path) -> Result<Option<(Path
     let folder = folder.unwrap_or_default();
     let mut words = Vec::new();
     for (name, value) in &table {
+        if !options::all().any(|option| option.name == *name) {
+            return Err(super::unknown(name).in_file(path.display().to_string()));
+        }
         let values = match value {
             Value::Array(values) => values.as_slice(),
             value => std::slice::from_ref(value),
@@ -75,8 +82,9 @@ pub(crate) fn words(env: &Environment<'_>, output: &Path) -> Result<Option<(Path
 
 /// The file nearest above the output.
 fn found(output: &Path) -> Option<PathBuf> {
-    let output = std::path::absolute(output).ok()?;
-    output.ancestors().skip(1).map(|folder| folder.join(NAME)).find(|path| path.is_file())
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder.canonicalize().or_else(|_| std::path::absolute(folder)).ok()?;
+    folder.ancestors().map(|folder| folder.join(NAME)).find(|path| path.symlink_metadata().is_ok())
 }
 
 /// An option as a word of the command line, or none if it is switched off; `None` if it has a value of another kind.
