@@ -16,7 +16,7 @@ use crate::process::run_ok;
 use crate::table::{Table, publish_good};
 use crate::{Options, Result, reach, report};
 
-/// A pruned program, and what other tools say of it.
+/// A pruned program with its symbols, references and disassembly by binutils.
 struct LinkedMain {
     folder: PathBuf,
     library: String,

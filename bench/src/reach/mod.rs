@@ -86,7 +86,7 @@ pub(crate) fn mains(corpus: &Corpus, only: &[String]) -> Result<Vec<Main>> {
 /// The programs of a folder of `bench`, by name.
 ///
 /// # Errors
-/// A source is unreadable, or the folder has none of these names.
+/// A source is unreadable, or the folder lacks these names.
 pub(crate) fn mains_of(corpus: &Corpus, folder: &Path, only: &[String]) -> Result<Vec<Main>> {
     let mut out = Vec::new();
     for entry in fs::read_dir(corpus.root.join(folder))? {
