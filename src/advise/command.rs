@@ -167,8 +167,14 @@ impl LinkCommand {
     /// It is no link.
     pub(super) fn parse(command: &[OsString]) -> Result<LinkCommand> {
         let wrong = |message: String| Err(Error::new(Stage::Arguments, format!("advise: {message}")));
-        let variables: Vec<_> = command.iter().map_while(assignment).collect();
-        let command = command.get(variables.len()..).unwrap_or_default();
+        // `env` without options does what a shell does with leading variables.
+        let has_command = |i: usize| command.get(i + 1).is_some_and(|w| !w.as_bytes().starts_with(b"-"));
+        let is_before = |(i, word): &(usize, &OsString)| {
+            assignment(word).is_some() || base_name(word) == "env" && has_command(*i)
+        };
+        let before = command.iter().enumerate().take_while(is_before).count();
+        let (before, command) = command.split_at(before);
+        let variables = before.iter().filter_map(assignment).collect();
         let is_run = |word: &&OsString| RUNNERS.contains(&&*base_name(word)) || assignment(word).is_some();
         let runners = command.iter().take_while(is_run).count();
         let (program, rest) = command.split_at(command.len().min(runners + 1));
@@ -339,8 +345,15 @@ fn driver_words(words: &[OsString]) -> Vec<LinkWord> {
             );
         } else if let Some(list) = bytes.strip_prefix(b"-Wa,") {
             out.extend(without_listings(list).map(LinkWord::Driver));
-        } else if bytes == b"-Xassembler" || bytes == b"--for-assembler" {
-            out.extend(rest.next().and_then(|w| without_listings(w.as_bytes())).map(LinkWord::Driver));
+        } else if is_for_assembler(word) {
+            let mut list: Vec<&[u8]> = rest.next().into_iter().map(|word| word.as_bytes()).collect();
+            while let [mark, word, ..] = rest.as_slice()
+                && is_for_assembler(mark)
+            {
+                list.push(word.as_bytes());
+                rest.nth(1);
+            }
+            out.extend(without_listings(&list.join(&b',')).map(LinkWord::Driver));
         } else if bytes == b"-Xlinker" || bytes == b"--for-linker" {
             out.extend(
                 rest.next()
@@ -359,14 +372,19 @@ fn driver_words(words: &[OsString]) -> Vec<LinkWord> {
     out
 }
 
+fn is_for_assembler(word: &OsString) -> bool {
+    word == "-Xassembler" || word == "--for-assembler"
+}
+
 /// `-Wa,` and these words of the assembler, without those that write listings or dependency files.
 fn without_listings(list: &[u8]) -> Option<OsString> {
     let mut rest = list.split(|b| *b == b',');
     let mut out = b"-Wa".to_vec();
     while let Some(word) = rest.next() {
-        if word == b"--MD" || word == b"-o" {
+        let is_listing = word.starts_with(b"-a") && word.contains(&b'=');
+        if [&b"--MD"[..], b"-MD", b"-o"].contains(&word) {
             rest.next();
-        } else if !(word.starts_with(b"-a") && word.contains(&b'=')) {
+        } else if !is_listing && !word.starts_with(b"--MD=") && !word.starts_with(b"-MD=") {
             out.extend([b",", word].concat());
         }
     }

@@ -245,7 +245,7 @@ fn options_that_write_are_dropped() {
         "gcc -B lld -fuse-ld=lld thin.o liblib.a -o app -Wl,-plugin-opt=obj-path=l.o,--plugin-opt=cache-dir=tc \
          -Wl,-plugin-opt,save-temps",
         &format!(
-            "gcc {compile} -Wa,-adhln=l.lst,--MD,l.d,--noexecstack -Xassembler -ahl=x.lst -fprofile-note=n.gcno \
+            "gcc {compile} -Wa,-adhln=l.lst,--MD,l.d,--noexecstack -Xassembler -ahl=x.lst -Xassembler --MD -Xassembler x.d -fprofile-note=n.gcno \
              -fdiagnostics-format=sarif-file -fstack-usage --for-linker=-Map=f.map --for-linker -Map=g.map"
         ),
         &format!(
@@ -322,9 +322,12 @@ fn variables_before_the_command_are_set_for_each_link() {
     session.check_eq(&outcome.status, &7, &outcome.stderr);
     let outcome = advise(&mut session, "", "FIRST=1");
     session.check(outcome.status == 2 && outcome.stderr.contains("no link command"), &outcome.stderr);
-    let record = "DEPENDENCIES_OUTPUT=dd.d LLD_REPRODUCE=r.tar gcc main.c liblib.a -o app";
-    let outcome = advise(&mut session, "--runs=1", record);
-    session.check(outcome.ok(), &outcome.stderr);
+    for runner in ["", "env"] {
+        let record =
+            format!("{runner} DEPENDENCIES_OUTPUT=dd.d LLD_REPRODUCE=r.tar gcc main.c liblib.a -o app");
+        let outcome = advise(&mut session, "--runs=1", &record);
+        session.check(outcome.ok(), &outcome.stderr);
+    }
 }
 
 #[test]
