@@ -10,7 +10,7 @@ pub mod linker;
 pub(crate) mod lto;
 pub mod prune;
 pub(crate) mod size;
-mod table;
+pub(crate) mod table;
 pub mod words;
 
 pub use environment::Environment;

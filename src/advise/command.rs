@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::edits::Edit;
-use crate::args::words;
+use crate::args::{table, words};
 use crate::error::{Error, Result, Stage};
 use crate::modes::is_linker_name;
 
@@ -24,10 +24,14 @@ pub(super) enum LinkWord {
 pub(super) struct LinkCommand {
     /// The driver or linker, perhaps behind programs that run it, such as ccache.
     pub(super) program: Vec<OsString>,
+    /// The variables that the command begins with, as in a shell.
+    pub(super) variables: Vec<(OsString, OsString)>,
     /// The words without the output and without other files that would be written.
     pub(super) words: Vec<LinkWord>,
     pub(super) is_driver: bool,
     pub(super) output: PathBuf,
+    /// The files and folders that dropped words would write, as far as they are named.
+    pub(super) written: Vec<PathBuf>,
     /// The folder to link in; `None`: the present one.
     pub(super) folder: Option<PathBuf>,
     /// Whether words came from a response file: there may be too many for a command line.
@@ -42,24 +46,47 @@ const BUILDERS: &[&str] =
 /// Options that make a driver stop before the link.
 const NO_LINK: &[&str] = &["-c", "-S", "-E", "-M", "-MM", "-fsyntax-only"];
 /// Driver options that name a file to write, or its parts, by the next word.
-const DRIVER_WRITES: [&str; 8] =
-    ["-MF", "-MJ", "-MQ", "-MT", "-aux-info", "-dumpbase", "-dumpbase-ext", "-dumpdir"];
+const DRIVER_WRITES: &[&str] = &[
+    "--serialize-diagnostics",
+    "-MF",
+    "-MJ",
+    "-MQ",
+    "-MT",
+    "-aux-info",
+    "-dumpbase",
+    "-dumpbase-ext",
+    "-dumpdir",
+    "-serialize-diagnostics",
+];
 /// Prefixes of driver options that write files, in one word.
 const DRIVER_WRITE_PREFIXES: &[&str] = &[
     "-MD",
     "-MF",
     "-MG",
+    "-MJ",
     "-MMD",
     "-MP",
     "-MQ",
     "-MT",
     "-Wp,-M",
+    "-fcallgraph-info",
+    "-fcrash-diagnostics-dir",
+    "-fdiagnostics-add-output=",
+    "-fdiagnostics-format=json-file",
+    "-fdiagnostics-format=sarif-file",
+    "-fdiagnostics-set-output=",
     "-fdump-",
+    "-flto-incremental=",
     "-foptimization-record-file=",
     "-fopt-info",
+    "-fproc-stat-report",
+    "-fprofile-note=",
     "-fsave-optimization-record",
+    "-fstack-usage",
     "-ftime-trace",
+    "-save-stats",
     "-save-temps",
+    "--save-stats",
     "--save-temps",
     "-time=",
 ];
@@ -89,6 +116,7 @@ const LINKER_WRITE_FLAGS: &[&str] = &[
     "repro",
     "save-temps",
     "separate-debug-file",
+    "thinlto-cache-dir",
     "thinlto-emit-imports-files",
     "thinlto-index-only",
     "time-trace",
@@ -96,6 +124,41 @@ const LINKER_WRITE_FLAGS: &[&str] = &[
 ];
 /// Linker options that write a file only if they have a value.
 const LINKER_WRITE_VALUES: &[&str] = &["print-gc-sections", "print-icf-sections"];
+/// Prefixes of the options of an LTO plugin that write files.
+const PLUGIN_WRITES: &[&str] = &[
+    "cache-dir=",
+    "dwo_dir=",
+    "obj-path=",
+    "opt-remarks-filename=",
+    "save-temps",
+    "stats-file=",
+    "thinlto-emit-imports-files",
+    "thinlto-index-only",
+    "time-trace",
+];
+
+impl LinkWord {
+    fn text(&self) -> &OsStr {
+        match self {
+            LinkWord::Driver(text) | LinkWord::Linker(text) => text,
+        }
+    }
+}
+
+/// The path behind the last `=` of an option.
+fn value(word: &[u8]) -> Option<PathBuf> {
+    let at = word.iter().rposition(|b| *b == b'=')?;
+    word.get(at + 1..).map(|path| PathBuf::from(OsStr::from_bytes(path)))
+}
+
+/// The name and the value of a word `NAME=VALUE`, where NAME may be the name of a shell's variable.
+fn assignment(word: &OsString) -> Option<(OsString, OsString)> {
+    let mut parts = word.as_bytes().splitn(2, |b| *b == b'=');
+    let (name, value) = (parts.next()?, parts.next()?);
+    let is_name =
+        !name.first()?.is_ascii_digit() && name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    is_name.then(|| (OsStr::from_bytes(name).to_owned(), OsStr::from_bytes(value).to_owned()))
+}
 
 impl LinkCommand {
     /// Read a command.
@@ -104,10 +167,15 @@ impl LinkCommand {
     /// It is no link.
     pub(super) fn parse(command: &[OsString]) -> Result<LinkCommand> {
         let wrong = |message: String| Err(Error::new(Stage::Arguments, format!("advise: {message}")));
-        let is_run = |word: &&OsString| {
-            RUNNERS.contains(&&*base_name(word))
-                || (word.as_bytes().contains(&b'=') && !word.as_bytes().starts_with(b"-"))
+        // `env` without options does what a shell does with leading variables.
+        let has_command = |i: usize| command.get(i + 1).is_some_and(|w| !w.as_bytes().starts_with(b"-"));
+        let is_before = |(i, word): &(usize, &OsString)| {
+            assignment(word).is_some() || base_name(word) == "env" && has_command(*i)
         };
+        let before = command.iter().enumerate().take_while(is_before).count();
+        let (before, command) = command.split_at(before);
+        let variables = before.iter().filter_map(assignment).collect();
+        let is_run = |word: &&OsString| RUNNERS.contains(&&*base_name(word)) || assignment(word).is_some();
         let runners = command.iter().take_while(is_run).count();
         let (program, rest) = command.split_at(command.len().min(runners + 1));
         let Some(name) = program.get(runners).map(base_name) else {
@@ -120,9 +188,11 @@ impl LinkCommand {
         let is_driver = !is_linker_name(OsStr::new(&name));
         let mut link = LinkCommand {
             program: program.to_vec(),
+            variables,
             words: Vec::new(),
             is_driver,
             output: "a.out".into(),
+            written: Vec::new(),
             folder: None,
             is_long: all.len() != rest.len(),
         };
@@ -132,6 +202,16 @@ impl LinkCommand {
             lexed.iter().find(|w| matches!(w, LinkWord::Driver(w) if NO_LINK.iter().any(|no| w == no)))
         {
             return wrong(format!("the command has {}: it compiles and does not link", no.display()));
+        }
+        let abbreviation = lexed.iter().find_map(|word| match word {
+            LinkWord::Linker(word) => Some((word, abbreviated(word.as_bytes())?)),
+            LinkWord::Driver(_) => None,
+        });
+        if let Some((word, full)) = abbreviation {
+            let word = word.display();
+            return wrong(format!(
+                "{word} may abbreviate --{full}, which writes a file; write the option out"
+            ));
         }
         link.take(lexed);
         Ok(link)
@@ -159,13 +239,32 @@ impl LinkCommand {
             {
                 written_to(bytes.get(2..).unwrap_or_default());
             } else {
-                match if is_linker { linker_writes(bytes) } else { driver_writes(bytes) } {
-                    Writes::Nothing => self.words.push(word),
-                    Writes::InOneWord => {}
-                    Writes::NextWord => drop(rest.next()),
-                }
+                let named = match if is_linker { linker_writes(bytes) } else { driver_writes(bytes) } {
+                    // `-plugin-opt` takes its value from the next word, too.
+                    Writes::Nothing if is_linker && (bytes == b"-plugin-opt" || bytes == b"--plugin-opt") => {
+                        let option = rest.next();
+                        if option.as_ref().is_none_or(|o| !is_of_plugin(o.text().as_bytes())) {
+                            self.words.extend([Some(word), option].into_iter().flatten());
+                            continue;
+                        }
+                        option.and_then(|o| value(o.text().as_bytes()))
+                    }
+                    Writes::Nothing => {
+                        self.words.push(word);
+                        continue;
+                    }
+                    Writes::InOneWord => value(bytes),
+                    Writes::NextWord => rest.next().map(|path| path.text().into()),
+                };
+                self.written.extend(named);
             }
         }
+    }
+
+    /// The value of a variable that the command begins with.
+    pub(super) fn variable(&self, name: &str) -> Option<OsString> {
+        let found = self.variables.iter().rev().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.clone())
     }
 
     /// The last component of the output's path.
@@ -240,7 +339,22 @@ fn driver_words(words: &[OsString]) -> Vec<LinkWord> {
             let list: Vec<OsString> =
                 list.split(|b| *b == b',').map(|w| OsStr::from_bytes(w).to_owned()).collect();
             out.extend(words::expand(&list).into_iter().map(LinkWord::Linker));
-        } else if bytes == b"-Xlinker" {
+        } else if let Some(word) = bytes.strip_prefix(b"--for-linker=") {
+            out.extend(
+                words::expand(&[OsStr::from_bytes(word).to_owned()]).into_iter().map(LinkWord::Linker),
+            );
+        } else if let Some(list) = bytes.strip_prefix(b"-Wa,") {
+            out.extend(without_listings(list).map(LinkWord::Driver));
+        } else if is_for_assembler(word) {
+            let mut list: Vec<&[u8]> = rest.next().into_iter().map(|word| word.as_bytes()).collect();
+            while let [mark, word, ..] = rest.as_slice()
+                && is_for_assembler(mark)
+            {
+                list.push(word.as_bytes());
+                rest.nth(1);
+            }
+            out.extend(without_listings(&list.join(&b',')).map(LinkWord::Driver));
+        } else if bytes == b"-Xlinker" || bytes == b"--for-linker" {
             out.extend(
                 rest.next()
                     .into_iter()
@@ -256,6 +370,25 @@ fn driver_words(words: &[OsString]) -> Vec<LinkWord> {
         }
     }
     out
+}
+
+fn is_for_assembler(word: &OsString) -> bool {
+    word == "-Xassembler" || word == "--for-assembler"
+}
+
+/// `-Wa,` and these words of the assembler, without those that write listings or dependency files.
+fn without_listings(list: &[u8]) -> Option<OsString> {
+    let mut rest = list.split(|b| *b == b',');
+    let mut out = b"-Wa".to_vec();
+    while let Some(word) = rest.next() {
+        let is_listing = word.starts_with(b"-a") && word.contains(&b'=');
+        if [&b"--MD"[..], b"-MD", b"-o"].contains(&word) {
+            rest.next();
+        } else if !is_listing && !word.starts_with(b"--MD=") && !word.starts_with(b"-MD=") {
+            out.extend([b",", word].concat());
+        }
+    }
+    (out.len() > 3).then(|| OsString::from_vec(out))
 }
 
 /// Whether a word writes a file.
@@ -277,12 +410,8 @@ fn driver_writes(word: &[u8]) -> Writes {
 }
 
 fn linker_writes(word: &[u8]) -> Writes {
-    let Some(name) = word.strip_prefix(b"-") else { return Writes::Nothing };
-    let name = name.strip_prefix(b"-").unwrap_or(name);
-    let mut parts = name.splitn(2, |b| *b == b'=');
-    let (name, value) = (parts.next().unwrap_or_default(), parts.next());
+    let Some((name, value)) = option(word) else { return Writes::Nothing };
     let is_in = |list: &[&str]| list.iter().any(|known| known.as_bytes() == name);
-    let is_of_plugin = |value: &[u8]| value.starts_with(b"save-temps") || value.starts_with(b"obj-path=");
     match value {
         None if is_in(LINKER_WRITES) => Writes::NextWord,
         Some(_) if is_in(LINKER_WRITES) || is_in(LINKER_WRITE_VALUES) => Writes::InOneWord,
@@ -290,6 +419,30 @@ fn linker_writes(word: &[u8]) -> Writes {
         _ if is_in(LINKER_WRITE_FLAGS) => Writes::InOneWord,
         _ => Writes::Nothing,
     }
+}
+
+/// The name of a linker's option, and its value behind `=`.
+fn option(word: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+    let name = word.strip_prefix(b"-")?;
+    let mut parts = name.strip_prefix(b"-").unwrap_or(name).splitn(2, |b| *b == b'=');
+    Some((parts.next()?, parts.next()))
+}
+
+fn is_of_plugin(value: &[u8]) -> bool {
+    PLUGIN_WRITES.iter().any(|prefix| value.starts_with(prefix.as_bytes()))
+}
+
+/// The writing option that a linker's word may abbreviate.
+fn abbreviated(word: &[u8]) -> Option<&'static str> {
+    let (name, value) = option(word)?;
+    let is_single = !word.starts_with(b"--");
+    // `-M` is a short option, `-lt` a library, and `-outp` an output.
+    let is_short =
+        is_single && (name.len() == 1 && value.is_none() || name.starts_with(b"l") || name.starts_with(b"o"));
+    let name = std::str::from_utf8(name).ok().filter(|name| !name.is_empty() && !is_short)?;
+    let writes = ["output"].iter().chain(LINKER_WRITES).chain(LINKER_WRITE_FLAGS);
+    let is_whole = !matches!(linker_writes(word), Writes::Nothing);
+    writes.copied().find(|full| !is_whole && table::may_abbreviate(name, full))
 }
 
 /// The options of the build that write nothing: those of the file `lto-prune.toml`, and of `LTO_PRUNE_FLAGS`.

@@ -10,6 +10,7 @@ use super::command::{LinkCommand, flags_without_files};
 use super::edits::Edit;
 use super::facts::LinkedFacts;
 use super::options::AdviseOptions;
+use super::snapshot::FolderSnapshot;
 use crate::args::prune::{self, FLAGS_VARIABLE};
 use crate::args::{Environment, words};
 use crate::error::{Error, Result, Stage};
@@ -18,8 +19,9 @@ use crate::process_group::{GroupEnd, Signals, failure};
 
 /// The variable that holds the output's path for a test.
 pub(super) const OUTPUT_VARIABLE: &str = "LTO_PRUNE_OUTPUT";
-/// Variables that make a linker record its inputs.
-const RECORDERS: [&str; 3] = ["LLD_REPRODUCE", "MOLD_REPRO", "WILD_SAVE_DIR"];
+/// Variables that make a linker record its inputs, or a driver write dependency files.
+const RECORDERS: [&str; 5] =
+    ["DEPENDENCIES_OUTPUT", "LLD_REPRODUCE", "MOLD_REPRO", "SUNPRO_DEPENDENCIES", "WILD_SAVE_DIR"];
 
 // Why there is no advice.
 #[derive(Debug)]
@@ -108,8 +110,13 @@ impl Laboratory {
     }
 
     /// Whether lto-prune links it as it is.
+    ///
+    /// # Errors
+    /// The link writes files of the user's.
     pub(super) fn is_pruned(&self) -> std::result::Result<bool, Ended> {
+        let before = FolderSnapshot::take(&self.link, self.folder.path());
         let _ = self.once(&[], &self.at("probe"))?;
+        before.compare()?;
         Ok(self.at("log").metadata().is_ok_and(|log| log.len() > 0))
     }
 
@@ -185,7 +192,7 @@ impl Laboratory {
         }
         let mut words = program.iter().chain(rest);
         let mut command = Command::new(words.next().map_or(OsStr::new(""), |w| w));
-        command.args(words);
+        command.args(words).envs(self.link.variables.iter().map(|(name, value)| (name, value)));
         Ok(command)
     }
 

@@ -10,6 +10,7 @@ mod laboratory;
 mod options;
 mod repro;
 mod search;
+mod snapshot;
 mod text;
 mod variants;
 
@@ -68,8 +69,10 @@ fn advise(
         Some(archive) => repro::unpack(archive, &folder.path().join("inputs"), env)?,
         None => LinkCommand::parse(&options.command)?,
     };
+    let lookup = |name: &str| link.variable(name).or_else(|| env.get(name));
+    let env = &Environment::new(&lookup);
     let format = options.format;
-    let laboratory = Laboratory::new(link, options, folder, signals, env)?;
+    let laboratory = Laboratory::new(link.clone(), options, folder, signals, env)?;
     let is_pruned = laboratory.is_pruned()?;
     let base = match laboratory.link("as-given", &[], laboratory.runs())? {
         Ok(base) => base,

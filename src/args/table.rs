@@ -57,6 +57,13 @@ pub(super) fn is_prefix(dialect: Dialect, name: &str, single_dash: bool) -> bool
         && names.any(is_completed)
 }
 
+/// Whether `name` is no option, and may abbreviate the option `full`: GNU ld and gold complete unique prefixes.
+pub(crate) fn may_abbreviate(name: &str, full: &str) -> bool {
+    let is_known =
+        VALUES.binary_search_by_key(&name, |(n, _)| n).is_ok() || FLAGS.binary_search(&name).is_ok();
+    full.starts_with(name) && !is_known
+}
+
 /// Whether short option `letter` takes a value, joined or from the next word.
 pub(super) fn short_takes_value(dialect: Dialect, letter: u8) -> bool {
     let letters: &[u8] = match dialect {

@@ -232,6 +232,105 @@ fn a_repro_is_linked_again_and_outputs_are_kept() {
 }
 
 #[test]
+fn options_that_write_are_dropped() {
+    let mut session = prepare("writes", "");
+    session.mkdir("lld");
+    std::os::unix::fs::symlink(Linker::Lld.path(), session.path("lld/ld.lld")).unwrap();
+    let clang = tools::tool("clang-19");
+    session.must(&Job::new(session.dir(), &clang).words("-O1 -flto=thin -c main.c -o thin.o"));
+    let compile = "main.c liblib.a -o app -save-temps";
+    for command in [
+        "gcc -B lld -fuse-ld=lld thin.o liblib.a -o app -Wl,--thinlto-cache-dir=tc,--save-temps,--time-trace=t.json \
+         -Wl,--lto-obj-path=l.o,--reproduce=r.tar -Wl,-Map=m.map",
+        "gcc -B lld -fuse-ld=lld thin.o liblib.a -o app -Wl,-plugin-opt=obj-path=l.o,--plugin-opt=cache-dir=tc \
+         -Wl,-plugin-opt,save-temps",
+        &format!(
+            "gcc {compile} -Wa,-adhln=l.lst,--MD,l.d,--noexecstack -Xassembler -ahl=x.lst -Xassembler --MD -Xassembler x.d -fprofile-note=n.gcno \
+             -fdiagnostics-format=sarif-file -fstack-usage --for-linker=-Map=f.map --for-linker -Map=g.map"
+        ),
+        &format!(
+            "{} {compile} -serialize-diagnostics d.dia --serialize-diagnostics e.dia -MJ j.json -MJk.json \
+             -save-stats -ftime-trace=t.json -fcrash-diagnostics-dir=crash",
+            clang.display()
+        ),
+    ] {
+        let outcome = advise(&mut session, "--runs=1 --format=json", command);
+        session.check(outcome.ok(), &outcome.stderr);
+    }
+}
+
+#[test]
+fn abbreviated_options_that_write_are_refused() {
+    let mut session = prepare("abbreviated", "");
+    for (words, full) in [
+        ("-Wl,--outpu=app", "--output"),
+        ("-Xlinker --outpu -Xlinker app", "--output"),
+        ("-Wl,--dependency-fi=dd.d", "--dependency-file"),
+        ("-Wl,-dependency-fi,dd.d", "--dependency-file"),
+        ("-Wl,--Ma=m.map", "--Map"),
+        ("-Wl,-Ma=m.map", "--Map"),
+        ("-Wl,--M=m.map", "--Map"),
+        ("-Wl,-M=m.map", "--Map"),
+    ] {
+        let outcome = advise(&mut session, "", &format!("gcc main.o liblib.a {words} -o other"));
+        session.check_eq(&outcome.status, &2, words);
+        let text = format!("may abbreviate {full}, which writes a file");
+        session.check(outcome.stderr.contains(&text), &outcome.stderr);
+    }
+    let whole = "gcc main.o liblib.a -o app -Wl,-M,-lm,--as-need,--prune-report=r.txt -B shims";
+    let outcome = advise(&mut session, "--runs=1", whole);
+    session.check(outcome.ok(), &outcome.stderr);
+}
+
+#[test]
+fn a_file_that_the_first_link_changes_ends_the_experiments() {
+    let mut session = prepare("changes", "");
+    session.mkdir("out");
+    for (change, verb, file) in [
+        ("echo link >> extra", "wrote", "extra"),
+        ("echo link >> out/extra", "wrote", "out/extra"),
+        ("rm extra; mkdir extra", "wrote", "extra"),
+        ("rm gone", "removed", "gone"),
+    ] {
+        let _ = std::fs::remove_dir(session.path("extra"));
+        session.write("extra", "old\n");
+        session.write("out/extra", "old\n");
+        session.write("gone", "");
+        session.script("driver", &format!("#!/bin/sh\n{change}\nexec gcc \"$@\"\n"));
+        let job = Job::new(session.dir(), tools::lto_prune())
+            .words("advise -- ./driver main.o liblib.a -o out/app");
+        let outcome = session.run(&job.env("TMPDIR", session.path("tmp")));
+        session.check_eq(&outcome.status, &1, &outcome.stderr);
+        session.check(outcome.stderr.contains(&format!("the first link {verb} this file")), &outcome.stderr);
+        session.check(outcome.stderr.contains(file), &outcome.stderr);
+        if change.starts_with("echo") {
+            let text = std::fs::read_to_string(session.path(file)).unwrap();
+            session.check_eq(&text.as_str(), &"old\nlink\n", "one link was made");
+        }
+        session.check_eq(&listing(&session.path("tmp")).len(), &0, "temporary files");
+    }
+}
+
+#[test]
+fn variables_before_the_command_are_set_for_each_link() {
+    let mut session = prepare("variables", "");
+    let script =
+        "#!/bin/sh\n[ \"$FIRST\" = a=b ] && [ \"${SECOND-unset}\" = \"\" ] || exit 7\nexec gcc \"$@\"\n";
+    session.script("driver", script);
+    repeated(&mut session, "", "FIRST=a=b SECOND= ./driver main.o liblib.a -o app");
+    let outcome = advise(&mut session, "", "FIRST=a=b ./driver main.o liblib.a -o app");
+    session.check_eq(&outcome.status, &7, &outcome.stderr);
+    let outcome = advise(&mut session, "", "FIRST=1");
+    session.check(outcome.status == 2 && outcome.stderr.contains("no link command"), &outcome.stderr);
+    for runner in ["", "env"] {
+        let record =
+            format!("{runner} DEPENDENCIES_OUTPUT=dd.d LLD_REPRODUCE=r.tar gcc main.c liblib.a -o app");
+        let outcome = advise(&mut session, "--runs=1", &record);
+        session.check(outcome.ok(), &outcome.stderr);
+    }
+}
+
+#[test]
 fn mistakes_and_failed_links() {
     let mut session = prepare("mistakes", "");
     for (command, status, text) in [
@@ -272,7 +371,7 @@ fn an_interrupt_leaves_nothing() {
     // The second link does not end.
     session.script(
         "driver",
-        "#!/bin/sh\nif [ -e begun ]; then echo $$ > started; touch \"$TMPDIR/left\"; sleep 60; fi\n: > begun\nexec gcc \"$@\"\n",
+        "#!/bin/sh\nif [ -e \"$TMPDIR/begun\" ]; then echo $$ > started; touch \"$TMPDIR/left\"; sleep 60; fi\n: > \"$TMPDIR/begun\"\nexec gcc \"$@\"\n",
     );
     let job = Job::new(session.dir(), tools::lto_prune()).words("advise -- ./driver main.o liblib.a -o app");
     let job = job.env("TMPDIR", session.path("tmp"));
