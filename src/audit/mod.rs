@@ -75,7 +75,7 @@ fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
         Command::Paths => commands::why::paths(&model, &name(0), &name(1), request),
         Command::Reach => {
             let names = commands::reach::names(request)?;
-            let program = program(&model, report.program());
+            let program = program(&model, &linked_path(&request.source, &model, report.program()));
             commands::reach::answer(&model, program.as_ref(), &names, request, env)
         }
         Command::Garbage => Ok(commands::garbage::answer(&model, request)),
@@ -219,13 +219,18 @@ fn linked_path(source: &ReportSource, model: &Model<'_>, linked: Option<&Path>) 
     match (source, linked) {
         (_, Some(linked)) => linked.to_owned(),
         (ReportSource::File(path, _), None) => PathBuf::from(path),
+        (ReportSource::Report(report), None) => {
+            // A relative path is so to the folder of the link, which may be that of the report.
+            let output = Path::new(&*model.report.output);
+            let beside = Path::new(report).with_file_name("").join(output);
+            if !output.exists() && beside.exists() { beside } else { output.to_owned() }
+        }
         _ => PathBuf::from(&*model.report.output),
     }
 }
 
 /// The linked file, if it is the one that the report is about; else the reason.
-fn program(model: &Model<'_>, linked: Option<&Path>) -> Result<LinkedProgram, String> {
-    let path = linked.unwrap_or(Path::new(&*model.report.output));
+fn program(model: &Model<'_>, path: &Path) -> Result<LinkedProgram, String> {
     let data =
         std::fs::read(path).map_err(|e| format!("{}: cannot read the linked file: {e}", path.display()))?;
     model.is_described(&data).map_err(|why| format!("{}: {why}", path.display()))?;

@@ -108,6 +108,10 @@ fn compilers_that_list_inlined_copies() {
         let verdicts = column(&found, "symbols", "verdict");
         session.check_eq(&verdicts, &vec!["inlined", "absent", "removed"], &format!("{compiler} {flags}"));
         session.check_eq(&column(&found, "symbols", "proved"), &vec!["", "yes", "yes"], compiler);
+        // The report names its file from the folder of the link.
+        let dir = session.mkdir("elsewhere");
+        let job = Job::new(&dir, tools::lto_prune()).words("audit reach --scope=file gone_copy ../out.json");
+        session.must(&job);
     }
 }
 
