@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::stack_values::StackValue::{Chosen, Constant, Loaded, Stack, Target, Unknown};
-use super::stack_values::{RBP, RSP, StackState, StackValue, callee, number};
+use super::stack_values::{RBP, RSP, StackState, StackValue, callee, is_write, number};
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction as Decoded, InstructionInfoFactory, Mnemonic,
     OpAccess, OpKind, Register,
@@ -29,6 +29,9 @@ const ROUNDS: u32 = 1 << 16;
 /// Instructions of a function are interpreted this often on average, and this many more. Code beyond that is not decoded.
 const REPETITIONS: usize = 16;
 const INSTRUCTIONS: usize = 1 << 16;
+
+/// The largest range, in bytes, of which all code is interpreted. Without symbols and unwind tables many functions are in one range.
+const SWEPT: u64 = 1 << 16;
 
 /// The numbers in instructions of the registers that a callee may change (psABI 3.2.1).
 const VOLATILE: [usize; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
@@ -201,6 +204,10 @@ impl StackWalk<'_> {
             let parts = self.parts.iter().map(|(start, end)| *start..*end);
             let ranges: Vec<Range<u64>> = std::iter::once(self.range.clone()).chain(parts).collect();
             for range in ranges.into_iter().filter(|r| decoded_parts.insert(r.start)) {
+                if range.end.saturating_sub(range.start) > SWEPT {
+                    self.found.undecoded.get_or_insert(range.start);
+                    continue;
+                }
                 let mut at = range.start;
                 while at < range.end {
                     let Some(decoded) = self.decode(at) else { break };
@@ -454,8 +461,7 @@ impl StackWalk<'_> {
 
     /// Whether the first element of a table of jump targets is in the function, and no function begins there.
     fn is_switch(&self, table: u64, base: u64, size: usize) -> bool {
-        let offset = if size == 0 { None } else { self.file.constant(table, size) };
-        let first = offset.map(|n| base.wrapping_add_signed(n));
+        let first = self.file.constant(table, size).map(|n| base.wrapping_add_signed(n));
         first.is_some_and(|target| self.is_own(target) && !self.file.is_function(target))
     }
 
@@ -591,8 +597,4 @@ impl StackWalk<'_> {
             state.set(register, if is_result { value } else { Unknown });
         }
     }
-}
-
-fn is_write(access: OpAccess) -> bool {
-    matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }

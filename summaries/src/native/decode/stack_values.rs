@@ -1,6 +1,6 @@
 //! Registers and the stack pointer in an abstract interpretation of code: [`super::stack`] walks the control flow with these.
 
-use iced_x86::{ConditionCode, Instruction as Decoded, Mnemonic, OpKind, Register};
+use iced_x86::{ConditionCode, Instruction as Decoded, Mnemonic, OpAccess, OpKind, Register};
 
 use super::stack::StackCallee;
 
@@ -274,4 +274,8 @@ fn is_immediate(kind: OpKind) -> bool {
 pub(super) fn number(register: Register) -> Option<usize> {
     let register = register.full_register();
     register.is_gpr64().then(|| register.number())
+}
+
+pub(super) fn is_write(access: OpAccess) -> bool {
+    matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
