@@ -25,7 +25,7 @@ const STARTS: [(&str, usize, &str); 7] = [
     ("on_exit", 0, "exit handler"),
 ];
 
-/// A component with more functions than this is not searched for its deepest chain.
+/// A recursion with more functions than this is not searched for its deepest chain.
 const SEARCHED: usize = 2000;
 
 /// The reason for which a function has no bound.
@@ -245,8 +245,13 @@ impl<'f, 'a> StackGraph<'f, 'a> {
             FunctionTarget::Address(address) => vec![StackKey::Function(file, address)],
             FunctionTarget::Import(name) => self.import(&name),
             FunctionTarget::Resolved(resolver) => {
-                let taken = self.files.get(file).map(|f| f.stack(resolver).taken).unwrap_or_default();
-                taken.into_iter().map(|address| StackKey::Function(file, address)).collect()
+                let stack = self.files.get(file).map(|f| f.stack(resolver)).filter(|s| !s.is_result_unknown);
+                stack
+                    .map(|s| s.taken)
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(|address| StackKey::Function(file, address))
+                    .collect()
             }
         }
     }
@@ -296,10 +301,13 @@ impl<'f, 'a> StackGraph<'f, 'a> {
                     let mut callees = node.calls.iter().filter_map(|c| self.nodes.get(c.0));
                     node.causes.is_empty() && callees.all(|c| c.component == number || c.is_bounded)
                 });
-            let least: Vec<u64> = members
-                .iter()
-                .map(|member| self.inside(*member).iter().map(|l| l.depth).sum::<u64>())
-                .collect();
+            let outside = members.iter().map(|m| self.outside(*m).0);
+            let least: Vec<u64> = match self.is_recursion(number) {
+                // Tail calls lead from each function to all others.
+                false => vec![outside.max().unwrap_or(0); members.len()],
+                true if members.len() > SEARCHED => outside.collect(),
+                true => members.iter().map(|m| self.inside(*m).iter().map(|l| l.depth).sum()).collect(),
+            };
             for (member, least) in members.iter().zip(least) {
                 if let Some(node) = self.nodes.get_mut(*member) {
                     (node.least, node.is_bounded) = (least, is_bounded);
@@ -335,9 +343,8 @@ impl<'f, 'a> StackGraph<'f, 'a> {
         let Some(start) = self.nodes.get(number) else { return Vec::new() };
         let mut before: BTreeMap<usize, Option<(usize, u64)>> = BTreeMap::from([(number, None)]);
         let mut order = vec![number];
-        let size = self.members.get(start.component).map_or(0, Vec::len);
         let mut at = 0;
-        while let Some(from) = order.get(at).copied().filter(|_| size <= SEARCHED) {
+        while let Some(from) = order.get(at).copied() {
             at += 1;
             for (to, depth) in self.nodes.get(from).into_iter().flat_map(|n| &n.calls) {
                 let is_inside = self.nodes.get(*to).is_some_and(|n| n.component == start.component);

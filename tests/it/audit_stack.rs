@@ -185,3 +185,158 @@ fn budgets_and_mistakes() {
     let answer = json(&mut session, "stack --json stripped");
     session.check_eq(&answer["entries"][0]["what"], &Value::from("main"), "main of a stripped program");
 }
+
+/// A frame of 20,000 bytes, and a function that takes little.
+const BIG: &str = r#"
+#define ASM __asm__ volatile
+__attribute__((noinline)) void big(long a) { char b[20000]; ASM("movq %%rdi,(%0)" :: "r"(b) : "memory"); }
+__attribute__((used, noinline)) void small(long a) { ASM(""); }
+#define CHANGED "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc"
+"#;
+
+/// `work` in C, with flags of compiler and linker. Each comes to `big` at run time.
+const DEEP: [(&str, &str, &str); 16] = [
+    (
+        "the stack pointer is moved around a call",
+        "gcc -O2",
+        r#"void work(long a) { ASM("add $-128,%%rsp; call small; sub $-128,%%rsp" ::: CHANGED); big(a); ASM(""); }"#,
+    ),
+    (
+        "a push around a call",
+        "gcc -O2",
+        r#"void work(long a) { ASM("push %%rbp; call small; pop %%rbp" ::: CHANGED); big(a); ASM(""); }"#,
+    ),
+    (
+        "a subtraction of a register under a stale row",
+        "gcc -O2",
+        r#"void work(long a) { long n = 20000 + a; ASM("sub %0,%%rsp; call small; add %0,%%rsp" :: "b"(n) : CHANGED); ASM(""); }"#,
+    ),
+    (
+        "a retpoline",
+        "gcc -O2 -mindirect-branch=thunk -fcf-protection=none",
+        r#"void (*volatile p)(long) = big; void work(long a) { p(a); ASM(""); }"#,
+    ),
+    (
+        "an inline retpoline",
+        "gcc -O2 -mindirect-branch=thunk-inline -fcf-protection=none",
+        r#"void (*volatile p)(long) = big; void work(long a) { p(a); ASM(""); }"#,
+    ),
+    (
+        "a retpoline of clang",
+        "clang-19 -O2 -mretpoline",
+        r#"void (*volatile p)(long) = big; void work(long a) { p(a); ASM(""); }"#,
+    ),
+    (
+        "a return to a pushed address",
+        "gcc -O2",
+        r#"__attribute__((naked)) void work(long a) { ASM("lea big(%rip),%rax; push %rax; ret"); }"#,
+    ),
+    (
+        "a table of functions next to a switch",
+        "gcc -O2",
+        r#"typedef void op(long, long); op op0, op1; volatile long g; long s[100]; op *const table[2] = {op0, op1};
+        void op0(long a, long k) {
+            switch (k) {
+            case 0: g = 7; break; case 1: s[3] = 99; break; case 2: s[g] *= 3; break; case 3: g += 12; break;
+            case 4: s[2] -= 9; break; case 5: g ^= 4; break; case 6: g /= 3; break; default: return;
+            }
+            table[a](k, 9);
+        }
+        void op1(long a, long k) { big(a); ASM(""); }
+        void work(long a) { op0(a + 1, a); ASM(""); }"#,
+    ),
+    ("code behind a trap", "gcc -O2", r#"void work(long a) { ASM("int3"); big(a); ASM(""); }"#),
+    (
+        "a function with the name of one that never returns",
+        "gcc -O2 -fno-builtin",
+        r#"__attribute__((noinline)) void quick_exit(int a) { ASM(""); } void work(long a) { quick_exit(1); big(a); ASM(""); }"#,
+    ),
+    (
+        "code that falls through to the next label",
+        "gcc -O2",
+        r#"__asm__(".text; .globl work; work: call setup; .globl body; body: jmp big; .globl setup; setup: ret");"#,
+    ),
+    (
+        "code that falls through with a frame",
+        "gcc -O2",
+        r#"__asm__(".text; .globl work; .type work,@function; work: push %rax; call small; .size work, .-work;"
+            ".globl body; .type body,@function; body: call big; pop %rax; ret; .size body, .-body");"#,
+    ),
+    (
+        "a resolver that reads a table",
+        "gcc -O2",
+        r#"static void *const table[2] = {small, big};
+        static void *resolve(void) { unsigned a = 1; ASM("" : "+r"(a)); return a > 1 ? small : table[a]; }
+        static void f(long) __attribute__((ifunc("resolve"))); void work(long a) { f(a); ASM(""); }"#,
+    ),
+    (
+        "a resolver that chooses a local function",
+        "gcc -O2 -s",
+        r#"static void local(long a) { big(a); ASM(""); }
+        static void *resolve(void) { unsigned a = 1; ASM("" : "+r"(a)); return a > 1 ? small : local; }
+        static void f(long) __attribute__((ifunc("resolve"))); void work(long a) { f(a); ASM(""); }"#,
+    ),
+    (
+        "a callee that pops its arguments",
+        "clang-19 -O2",
+        r#"__attribute__((swiftasynccall, noinline)) void pops(long a, long b, long c, long d, long e, long f, long g, long h, long i) {
+            volatile long x = a + i + h + g;
+        }
+        void work(long a) { pops(a, 1, 2, 3, 4, 5, 6, 7, 8); big(a); ASM(""); }"#,
+    ),
+    (
+        "a part that is a local label without a type",
+        "gcc -O2",
+        r#"__asm__(".section .text.unlikely,\"ax\"; work.cold: call big; pop %rax; ret;"
+            ".text; .globl work; .type work,@function; work: push %rax; cmp $77,%rdi; jne work.cold; pop %rax; ret; .size work, .-work");"#,
+    ),
+];
+
+#[test]
+fn no_bound_is_less_than_a_run_takes() {
+    let mut session = Session::new("audit_stack/deep");
+    let dir = session.dir().to_owned();
+    let check = |session: &mut Session, compiler: &str, words: &str, what: &str| {
+        session.must(&Job::new(&dir, compiler).words(words));
+        let (row, causes) = stack(session, "a work");
+        let is_true = match row["bound"].as_u64() {
+            Some(bound) => bound >= 20_000,
+            None => !causes.is_empty(),
+        };
+        session.check(is_true, &format!("{what}: {row} {causes:?}"));
+    };
+    for (what, command, source) in DEEP {
+        std::fs::write(dir.join("a.c"), format!("{BIG}{source}\nint main(int c, char **v) {{ work(0); }}\n"))
+            .unwrap();
+        let (compiler, flags) = command.split_once(' ').unwrap();
+        // `work` has a name without a static symbol table.
+        check(&mut session, compiler, &format!("-w -rdynamic {flags} a.c -o a"), what);
+    }
+    // A circle of more tail calls than are searched.
+    let mut source = BIG.to_owned();
+    for n in 0..2100 {
+        source += &format!("void f{n}(long);\n");
+    }
+    for n in 0..2100 {
+        let deep = if n == 2099 { "big(a);" } else { "" };
+        let next = (n + 1) % 2100;
+        source += &format!(
+            "void f{n}(long a) {{ static volatile int x; x = {n}; {deep} if (a < 5000) f{next}(a + 1); }}\n"
+        );
+    }
+    std::fs::write(dir.join("a.c"), source + "void work(long a) { f0(a); }\nint main() { work(0); }\n")
+        .unwrap();
+    check(&mut session, "gcc", "-w -O1 -foptimize-sibling-calls a.c -o a", "a circle of tail calls");
+    // Stubs that are thunks.
+    std::fs::write(
+        dir.join("a.c"),
+        "void imp(long); void work(long a) { imp(a + 1); } int main() { work(0); }",
+    )
+    .unwrap();
+    std::fs::write(dir.join("b.c"), format!("{BIG}void imp(long a) {{ big(a); ASM(\"\"); }}")).unwrap();
+    session.must(&Job::new(&dir, "gcc").words("-O2 -shared -fPIC b.c -o libb.so"));
+    for flags in ["-Wl,-z,retpolineplt", "-Wl,-z,retpolineplt,-z,now"] {
+        let words = format!("-O2 -fuse-ld=lld {flags} a.c libb.so -o a");
+        check(&mut session, "clang-19", &words, flags);
+    }
+}

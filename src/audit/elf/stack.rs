@@ -1,11 +1,12 @@
 //! The functions of a linked file, their entries, and the functions that calls through slots and stubs lead to.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use object::elf;
-use summaries::native::{CfaRow, FunctionStack, StackCallee, StackCode, function_stack};
+use summaries::native::{CfaRow, FunctionStack, StackCallee, StackCode, function_stack, never_returns};
 
 use super::definitions::rank;
 use super::file::{AuditedFile, AuditedSection, AuditedSymbol};
@@ -15,8 +16,8 @@ use crate::audit::demangle::demangle;
 use crate::audit::find::is_called;
 use crate::error::{Error, Result, Stage};
 
-/// Functions of the C and C++ libraries that never return.
-const FINAL: [&str; 17] = [
+/// Imports from the C and C++ libraries that never return.
+const FINAL: [&str; 22] = [
     "abort",
     "exit",
     "_exit",
@@ -34,6 +35,11 @@ const FINAL: [&str; 17] = [
     "__cxa_rethrow",
     "__cxa_bad_cast",
     "_ZSt9terminatev",
+    "__cxa_bad_typeid",
+    "__cxa_pure_virtual",
+    "__cxa_throw_bad_array_new_length",
+    "pthread_exit",
+    "thrd_exit",
 ];
 
 /// The function that a call or pointer leads to.
@@ -68,6 +74,8 @@ pub(in crate::audit) struct StackFile<'a> {
     stubs: BTreeMap<u64, u64>,
     /// All names of functions with their addresses.
     names: BTreeSet<(String, u64)>,
+    /// Whether functions never return, by address, where that is known already.
+    finals: RefCell<BTreeMap<u64, bool>>,
 }
 
 impl<'a> StackFile<'a> {
@@ -89,6 +97,7 @@ impl<'a> StackFile<'a> {
             slots: BTreeMap::new(),
             stubs: BTreeMap::new(),
             names: BTreeSet::new(),
+            finals: RefCell::default(),
         };
         read.read_functions();
         read.read_slots();
@@ -122,7 +131,9 @@ impl<'a> StackFile<'a> {
                     elf::STT_FUNC | elf::STT_GNU_IFUNC => {
                         found.push((address, rank(symbol), symbol.size, name));
                     }
-                    elf::STT_NOTYPE if symbol.bind != elf::STB_LOCAL => labels.push((address, name)),
+                    elf::STT_NOTYPE if symbol.bind != elf::STB_LOCAL || name.contains(".cold") => {
+                        labels.push((address, name))
+                    }
                     _ => {}
                 }
             }
@@ -381,12 +392,29 @@ impl StackCode for StackFile<'_> {
         self.functions.contains_key(&address)
     }
 
+    fn extent(&self, address: u64) -> Range<u64> {
+        let start = self.functions.range(..=address).next_back().map_or(address, |f| *f.0);
+        let is_stub = self.code_section(address).is_none_or(|s| is_linkage(&s.name));
+        let range = if is_stub { address..address } else { self.range(start) };
+        if range.contains(&address) { range } else { address..address }
+    }
+
     fn is_final(&self, callee: StackCallee) -> bool {
-        let name = match self.target(callee) {
-            FunctionTarget::Address(address) => self.linker_name(address).map(str::to_owned),
-            FunctionTarget::Import(name) => Some(name),
-            FunctionTarget::Resolved(_) | FunctionTarget::Unknown => None,
+        let address = match self.target(callee) {
+            FunctionTarget::Address(address) => address,
+            FunctionTarget::Import(name) => {
+                let is_throw = name.starts_with("_ZSt") && name.contains("__throw_");
+                return is_throw || FINAL.contains(&name.as_str());
+            }
+            FunctionTarget::Resolved(_) | FunctionTarget::Unknown => return false,
         };
-        name.is_some_and(|n| FINAL.contains(&n.as_str()))
+        if let Some(known) = self.finals.borrow().get(&address) {
+            return *known;
+        }
+        // A call of it on the way counts as one that returns.
+        self.finals.borrow_mut().insert(address, false);
+        let is_final = !self.extent(address).is_empty() && never_returns(self, address);
+        self.finals.borrow_mut().insert(address, is_final);
+        is_final
     }
 }

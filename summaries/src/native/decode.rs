@@ -9,6 +9,9 @@ pub(crate) mod exposure;
 mod kinds;
 pub(crate) mod references;
 pub(crate) mod stack;
+pub(crate) mod stack_returns;
+#[cfg(test)]
+mod stack_tests;
 mod stack_values;
 
 use iced_x86::{

@@ -38,6 +38,7 @@ pub(crate) use agreement::agrees;
 pub use decode::is_padding;
 pub use decode::references::{call_targets, data_references};
 pub use decode::stack::{CfaRow, FunctionStack, StackCallee, StackCode, StackSite, function_stack};
+pub use decode::stack_returns::never_returns;
 pub use fall_through::{AtomFate, next_sections};
 pub use indirect_calls::{ComputedCalls, computed_calls};
 use symbols::SectionAtoms;

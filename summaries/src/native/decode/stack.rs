@@ -1,14 +1,14 @@
 //! The depth of the stack in a function: an abstract interpretation of its control flow.
 //!
 //! A depth is the distance from the canonical frame address (CFA, the stack pointer before the call) down to the stack pointer, in bytes.
-//! It is 8 at the first instruction, because of the return address. Each depth is an upper bound. Rows of unwind tables take part: they
-//! decide where an unknown amount was added, and say that a call does not return if code behind it has another depth.
+//! It is 8 at the first instruction, because of the return address. Each depth is an upper bound. Where a row of an unwind table has
+//! another depth than the code, the larger one counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::stack_values::StackValue::{Constant, Loaded, Stack, Target, Unknown};
-use super::stack_values::{RBP, RSP, StackState, StackValue, callee, number};
+use super::stack_values::StackValue::{Chosen, Constant, Loaded, Stack, Target, Unknown};
+use super::stack_values::{RBP, RSP, StackState, StackValue, callee, is_write, number};
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction as Decoded, InstructionInfoFactory, Mnemonic,
     OpAccess, OpKind, Register,
@@ -23,9 +23,15 @@ const RISES: u32 = 16;
 /// The bytes below the stack pointer that a function may use (psABI 3.2.2).
 const RED_ZONE: i64 = 128;
 
-/// The most rounds of probing loops, and the most instructions, that are interpreted for one function.
+/// The most rounds of probing loops that are interpreted for one function.
 const ROUNDS: u32 = 1 << 16;
-const INSTRUCTIONS: usize = 1 << 22;
+
+/// Instructions of a function are interpreted this often on average, and this many more. Code beyond that is not decoded.
+const REPETITIONS: usize = 16;
+const INSTRUCTIONS: usize = 1 << 16;
+
+/// The largest range, in bytes, of which all code is interpreted. Without symbols and unwind tables many functions are in one range.
+const SWEPT: u64 = 1 << 16;
 
 /// The numbers in instructions of the registers that a callee may change (psABI 3.2.1).
 const VOLATILE: [usize; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
@@ -47,6 +53,8 @@ pub trait StackCode {
     fn constant(&self, address: u64, size: usize) -> Option<i64>;
     /// Whether a function begins at an address.
     fn is_function(&self, address: u64) -> bool;
+    /// The code of the function that an address is in; empty if there is none.
+    fn extent(&self, address: u64) -> Range<u64>;
     /// Whether a call never comes back.
     fn is_final(&self, callee: StackCallee) -> bool;
 }
@@ -85,8 +93,10 @@ pub struct FunctionStack {
     pub undecoded: Option<u64>,
     /// Instructions for which the unwind row and the control flow give different depths.
     pub disagreements: BTreeSet<u64>,
-    /// Functions whose address the code takes.
+    /// Addresses of code that are constants in the function.
     pub taken: BTreeSet<u64>,
+    /// The function may return another value than one of these addresses.
+    pub is_result_unknown: bool,
 }
 
 /// The stack of the function at `range`; its end may be that of its section. `parts` are other ranges that belong to it. With
@@ -120,16 +130,18 @@ fn walk(
         starts: BTreeMap::new(),
         work: Vec::new(),
         visited: BTreeSet::new(),
+        steps: 0,
         has_landing_pads,
         rounds: 0,
         inner: None,
-        inner_jumps: Vec::new(),
+        inner_rises: 0,
+        parts: parts.iter().map(|p| (p.start, p.end)).collect(),
         info: InstructionInfoFactory::new(),
     };
     let state = StackState::at_entry(ENTRY_DEPTH);
     walk.reach(range.start, &state, false);
     walk.run();
-    walk.unreached(parts);
+    walk.unreached();
     walk.found
 }
 
@@ -143,13 +155,16 @@ struct StackWalk<'f> {
     starts: BTreeMap<u64, (StackState, u32)>,
     work: Vec<u64>,
     visited: BTreeSet<u64>,
+    /// How many instructions were interpreted, repetitions included.
+    steps: usize,
     has_landing_pads: bool,
     /// Rounds of probing loops so far.
     rounds: u32,
     /// The join of the states at jumps through tables and, with landing pads, at calls.
     inner: Option<StackState>,
-    /// Jumps with unknown targets inside of the function.
-    inner_jumps: Vec<(u64, StackSite)>,
+    inner_rises: u32,
+    /// Other ranges that belong to the function, with their ends.
+    parts: BTreeMap<u64, u64>,
     info: InstructionInfoFactory,
 }
 
@@ -181,34 +196,33 @@ impl StackWalk<'_> {
     }
 
     /// Give code of the function that no direct jump leads to the joined state of all places that may lead there.
-    fn unreached(&mut self, parts: &[Range<u64>]) {
-        let mut leaders: Vec<u64> = Vec::new();
-        let ranges: Vec<Range<u64>> =
-            std::iter::once(self.range.clone()).chain(parts.iter().cloned()).collect();
+    fn unreached(&mut self) {
+        let mut leaders: BTreeSet<u64> = BTreeSet::new();
+        let mut decoded_parts: BTreeSet<u64> = BTreeSet::new();
         while let Some(inner) = self.inner.clone() {
-            for range in &ranges {
+            leaders.iter().for_each(|at| self.lead(*at, inner.clone()));
+            let parts = self.parts.iter().map(|(start, end)| *start..*end);
+            let ranges: Vec<Range<u64>> = std::iter::once(self.range.clone()).chain(parts).collect();
+            for range in ranges.into_iter().filter(|r| decoded_parts.insert(r.start)) {
+                if range.end.saturating_sub(range.start) > SWEPT {
+                    self.found.undecoded.get_or_insert(range.start);
+                    continue;
+                }
                 let mut at = range.start;
                 while at < range.end {
                     let Some(decoded) = self.decode(at) else { break };
                     let is_padding =
                         matches!(decoded.mnemonic(), Mnemonic::Nop | Mnemonic::Int3 | Mnemonic::Ud2);
                     if !self.visited.contains(&at) && !is_padding {
-                        leaders.push(at);
+                        leaders.insert(at);
                         self.lead(at, inner.clone());
                     }
                     at = decoded.next_ip();
                 }
             }
-            // A jump in that code may be deeper.
-            if self.inner.as_ref() == Some(&inner) {
+            // A jump in that code may be deeper, and may lead to other parts.
+            if self.inner.as_ref() == Some(&inner) && self.parts.keys().all(|p| decoded_parts.contains(p)) {
                 break;
-            }
-            let deeper = self.inner.clone().unwrap_or(inner);
-            leaders.iter().for_each(|at| self.lead(*at, deeper.clone()));
-        }
-        if leaders.is_empty() {
-            for (address, site) in std::mem::take(&mut self.inner_jumps) {
-                self.site(address, site);
             }
         }
     }
@@ -216,7 +230,10 @@ impl StackWalk<'_> {
     /// Interpret code in a state that its unwind row, if it has one, knows better.
     fn lead(&mut self, address: u64, mut state: StackState) {
         if let Some(row) = self.file.row(address) {
-            state.set(usize::from(row.register), Stack { depth: row.offset, dynamic: false });
+            let register = usize::from(row.register);
+            if register != RSP || !state.depth().1 {
+                state.set(register, Stack { depth: row.offset, dynamic: false });
+            }
         }
         self.reach(address, &state, false);
         self.run();
@@ -233,18 +250,17 @@ impl StackWalk<'_> {
         loop {
             let is_end = address == self.range.end
                 || !self.range.contains(&address) && self.file.is_function(address) && address != start;
-            if is_end && state.is_behind_call {
+            if is_end && state.behind.is_some_and(|callee| self.is_last(callee, address, &state)) {
                 return;
             }
-            let is_short = self.visited.len() < INSTRUCTIONS;
+            self.steps += 1;
+            let is_short = self.steps < INSTRUCTIONS + REPETITIONS * self.visited.len();
             let Some(decoded) = self.decode(address).filter(|_| is_short) else {
                 let first = self.found.undecoded.get_or_insert(address);
                 *first = (*first).min(address);
                 return;
             };
-            if !self.apply_row(address, &mut state) {
-                return;
-            }
+            self.apply_row(address, &mut state);
             if address != start && self.starts.contains_key(&address) {
                 return self.reach(address, &state, false);
             }
@@ -272,20 +288,26 @@ impl StackWalk<'_> {
         self.found.deepest = self.found.deepest.max(depth);
     }
 
-    /// Compare with the unwind row. False if the row shows that control does not come here.
-    fn apply_row(&mut self, address: u64, state: &mut StackState) -> bool {
-        let Some(row) = self.file.row(address) else { return true };
+    /// Whether a call at the end of a function does not come back. A compiler leaves nothing behind such a call, and its frame is aligned.
+    fn is_last(&self, callee: StackCallee, address: u64, state: &StackState) -> bool {
+        let is_known = matches!(callee, StackCallee::Address(at) if !self.file.extent(at).is_empty());
+        !(is_known || state.depth().0 == ENTRY_DEPTH && self.file.is_function(address))
+    }
+
+    /// Compare with the unwind row. In a function that moves the stack pointer by an unknown amount, rows on the stack pointer may be stale.
+    fn apply_row(&mut self, address: u64, state: &mut StackState) {
+        let Some(row) = self.file.row(address) else { return };
         let register = usize::from(row.register);
         match state.get(register) {
-            Stack { depth, dynamic: false } if depth == row.offset => {}
-            Stack { dynamic: false, .. } if state.is_behind_call => return false,
+            Stack { depth, dynamic: false } if depth == row.offset => state.is_doubtful &= register != RSP,
             Stack { depth, dynamic: false } => {
                 self.found.disagreements.insert(address);
+                state.is_doubtful |= register == RSP && (state.behind.is_some() || depth < row.offset);
                 state.set(register, Stack { depth: depth.max(row.offset), dynamic: false });
             }
+            _ if register == RSP => {}
             _ => state.set(register, Stack { depth: row.offset, dynamic: false }),
         }
-        true
     }
 
     /// Memory below the stack pointer that an instruction uses or points to.
@@ -306,8 +328,10 @@ impl StackWalk<'_> {
     /// The effect of an instruction. False if control does not go on behind it.
     fn step(&mut self, decoded: &Decoded, state: &mut StackState) -> bool {
         let compared = state.compared.take();
-        let is_padding = decoded.mnemonic() == Mnemonic::Nop;
-        state.is_behind_call &= is_padding;
+        if !matches!(decoded.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) {
+            state.behind = None;
+        }
+        self.note_store(decoded, state);
         let near = matches!(decoded.op0_kind(), OpKind::NearBranch64);
         match decoded.flow_control() {
             FlowControl::Next if decoded.code() == Code::Hlt => false,
@@ -343,12 +367,47 @@ impl StackWalk<'_> {
                 let callee = callee(self.operand(decoded, state));
                 self.call(decoded, callee, state)
             }
-            FlowControl::Return | FlowControl::Exception => false,
-            FlowControl::Interrupt if decoded.mnemonic() == Mnemonic::Int3 => false,
+            FlowControl::Return => {
+                self.leave(decoded, state);
+                false
+            }
+            FlowControl::Exception => false,
             FlowControl::Interrupt | FlowControl::Call => {
                 self.compute(decoded, state);
                 true
             }
+        }
+    }
+
+    /// Remember that an instruction writes to the slot of the return address.
+    fn note_store(&mut self, decoded: &Decoded, state: &mut StackState) {
+        let (depth, dynamic) = state.depth();
+        if !dynamic && depth <= 0 && depth.saturating_sub(decoded.stack_pointer_increment().into()) > 0 {
+            state.is_return_written |= decoded.flow_control() == FlowControl::Next;
+        }
+        let has_index = decoded.memory_index() != Register::None;
+        let Some(base) = number(decoded.memory_base()).filter(|_| !has_index) else { return };
+        let Stack { depth, dynamic: false } = state.get(base) else { return };
+        let place = depth.saturating_sub(decoded.memory_displacement64() as i64);
+        let memory = self.info.info(decoded).used_memory().first().map(|m| (m.access(), m.memory_size()));
+        let Some((access, size)) = memory.filter(|(access, _)| is_write(*access)) else { return };
+        let end = place.saturating_sub(size.size() as i64);
+        state.is_return_written |= access != OpAccess::None && place > 0 && end < ENTRY_DEPTH;
+    }
+
+    /// A return instruction: an indirect jump if the address on the stack is not that of the caller.
+    fn leave(&mut self, decoded: &Decoded, state: &StackState) {
+        let (depth, dynamic) = state.depth();
+        let is_return = depth == ENTRY_DEPTH || dynamic || state.is_doubtful;
+        if !is_return || state.is_return_written {
+            return self.tail(decoded.ip(), StackCallee::Unknown, state);
+        }
+        match state.result() {
+            Constant(address) if !self.file.code(address).is_empty() => {
+                self.found.taken.insert(address);
+            }
+            Chosen => {}
+            _ => self.found.is_result_unknown = true,
         }
     }
 
@@ -382,46 +441,61 @@ impl StackWalk<'_> {
         let is_outside = !self.range.contains(&target) && self.file.is_function(target);
         match is_outside && (depth == ENTRY_DEPTH || dynamic) {
             true => self.tail(decoded.ip(), StackCallee::Address(target), state),
-            false => self.reach(target, state, false),
+            false => self.follow(decoded.ip(), target, state),
         }
+    }
+
+    fn is_own(&self, address: u64) -> bool {
+        let part = self.parts.range(..=address).next_back();
+        self.range.contains(&address) || part.is_some_and(|(_, end)| address < *end)
+    }
+
+    /// A jump to an address of the function, which may be in a part of it.
+    fn follow(&mut self, from: u64, target: u64, state: &StackState) {
+        if self.is_own(from) && !self.range.contains(&target) {
+            let part = self.file.extent(target);
+            self.parts.entry(part.start).or_insert(part.end);
+        }
+        self.reach(target, state, false);
+    }
+
+    /// Whether the first element of a table of jump targets is in the function, and no function begins there.
+    fn is_switch(&self, table: u64, base: u64, size: usize) -> bool {
+        let first = self.file.constant(table, size).map(|n| base.wrapping_add_signed(n));
+        first.is_some_and(|target| self.is_own(target) && !self.file.is_function(target))
     }
 
     fn indirect_jump(&mut self, decoded: &Decoded, state: &StackState) {
         let value = self.operand(decoded, state);
         let (depth, _) = state.depth();
-        let is_inside = match value {
-            Target { table, base, size } => {
-                let offset = if size == 0 { Some(0) } else { self.file.constant(table, size) };
-                let first = offset.map(|n| base.wrapping_add_signed(n));
-                depth != ENTRY_DEPTH || first.is_some_and(|target| self.range.contains(&target))
-            }
-            Loaded(_) => false,
-            _ => depth != ENTRY_DEPTH,
-        };
         if let Constant(target) = value {
             let is_outside = self.file.is_function(target) && !self.range.contains(&target);
             return match is_outside {
                 true => self.tail(decoded.ip(), StackCallee::Address(target), state),
-                false => self.reach(target, state, false),
+                false => self.follow(decoded.ip(), target, state),
             };
         }
-        if !is_inside {
-            return self.tail(decoded.ip(), callee(value), state);
+        let is_switch = matches!(value, Target { table, base, size } if self.is_switch(table, base, size));
+        if is_switch || depth != ENTRY_DEPTH && !matches!(value, Loaded(_)) {
+            self.lead_inside(state);
         }
-        self.lead_inside(state);
-        let site =
-            StackSite { depth: depth - ENTRY_DEPTH, callee: StackCallee::Unknown, arguments: [None; 3] };
-        self.inner_jumps.push((decoded.ip(), site));
+        if !is_switch {
+            self.tail(decoded.ip(), callee(value), state);
+        }
     }
 
     /// Control may go on at any place of the function that nothing else leads to.
     fn lead_inside(&mut self, state: &StackState) {
         let mut state = state.clone();
-        (state.compared, state.is_behind_call) = (None, false);
-        self.inner = Some(match &self.inner {
-            Some(inner) => inner.join(&state, true),
-            None => state,
-        });
+        (state.compared, state.behind) = (None, None);
+        let Some(inner) = &self.inner else {
+            self.inner = Some(state);
+            return;
+        };
+        let mut joined = inner.join(&state, self.inner_rises < RISES);
+        joined.is_doubtful |= inner.depth() != state.depth();
+        self.inner_rises += u32::from(joined.depth().0 > inner.depth().0);
+        self.inner = Some(joined);
     }
 
     /// The content of the only operand of a call or jump.
@@ -447,12 +521,13 @@ impl StackWalk<'_> {
         for register in VOLATILE {
             state.set(register, Unknown);
         }
-        state.is_behind_call = true;
+        state.behind = Some(callee);
         !self.file.is_final(callee)
     }
 
     fn tail(&mut self, address: u64, callee: StackCallee, state: &StackState) {
         let depth = state.depth().0 - ENTRY_DEPTH;
+        self.found.is_result_unknown = true;
         self.site(address, StackSite { depth, callee, arguments: [None; 3] });
     }
 
@@ -510,75 +585,16 @@ impl StackWalk<'_> {
             return;
         }
         let value = state.value(decoded);
-        if let (Constant(address), Mnemonic::Lea | Mnemonic::Mov) = (value, decoded.mnemonic())
-            && self.file.is_function(address)
+        if let Constant(address) = value
+            && !self.file.code(address).is_empty()
         {
             self.found.taken.insert(address);
         }
         let info = self.info.info(decoded);
-        let writes = |a| {
-            matches!(a, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
-        };
-        let written = info.used_registers().iter().filter(|r| writes(r.access()));
+        let written = info.used_registers().iter().filter(|r| is_write(r.access()));
         for register in written.filter_map(|r| number(r.register())) {
             let is_result = wide == Some(register) || number(to) == Some(register) && to.is_gpr32();
             state.set(register, if is_result { value } else { Unknown });
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Code at an address, without unwind rows and other functions.
-    struct CodeAlone(&'static [u8]);
-
-    const START: u64 = 0x1000;
-
-    impl StackCode for CodeAlone {
-        fn code(&self, address: u64) -> &[u8] {
-            let from = address.checked_sub(START).and_then(|n| usize::try_from(n).ok());
-            from.and_then(|n| self.0.get(n..)).unwrap_or_default()
-        }
-        fn row(&self, _: u64) -> Option<CfaRow> {
-            None
-        }
-        fn constant(&self, _: u64, _: usize) -> Option<i64> {
-            None
-        }
-        fn is_function(&self, address: u64) -> bool {
-            address == START
-        }
-        fn is_final(&self, _: StackCallee) -> bool {
-            false
-        }
-    }
-
-    fn stack(code: &'static [u8]) -> FunctionStack {
-        function_stack(&CodeAlone(code), START..START + code.len() as u64, &[], false)
-    }
-
-    #[test]
-    fn a_loop_that_pushes_has_no_bound() {
-        // 1: push %rax; dec %rdi; jne 1b; ret
-        let found = stack(&[0x50, 0x48, 0xff, 0xcf, 0x75, 0xfa, 0xc3]);
-        assert_eq!((found.dynamic.is_some(), found.frame), (true, 16));
-    }
-
-    #[test]
-    fn a_probing_loop_ends_at_its_limit() {
-        // lea -0x4000(%rsp),%r11; 1: sub $0x1000,%rsp; cmp %r11,%rsp; jne 1b; add $0x4000,%rsp; ret
-        let code = &[
-            0x4c, 0x8d, 0x9c, 0x24, 0x00, 0xc0, 0xff, 0xff, 0x48, 0x81, 0xec, 0x00, 0x10, 0x00, 0x00, 0x4c,
-            0x39, 0xdc, 0x75, 0xf4, 0x48, 0x81, 0xc4, 0x00, 0x40, 0x00, 0x00, 0xc3,
-        ];
-        let found = stack(code);
-        assert_eq!((found.dynamic, found.frame, found.undecoded), (None, 0x4008, None));
-    }
-
-    #[test]
-    fn bytes_that_are_no_instruction_are_named() {
-        assert_eq!(stack(&[0x90, 0x06]).undecoded, Some(START + 1));
     }
 }

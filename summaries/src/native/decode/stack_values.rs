@@ -1,6 +1,6 @@
 //! Registers and the stack pointer in an abstract interpretation of code: [`super::stack`] walks the control flow with these.
 
-use iced_x86::{Instruction as Decoded, Mnemonic, OpKind, Register};
+use iced_x86::{ConditionCode, Instruction as Decoded, Mnemonic, OpAccess, OpKind, Register};
 
 use super::stack::StackCallee;
 
@@ -18,6 +18,8 @@ pub(super) const RBP: usize = 5;
 pub(super) enum StackValue {
     Unknown,
     Constant(u64),
+    /// One of several constants, by a join or a conditional move.
+    Chosen,
     /// An address of the stack at this depth or above. `dynamic`: or below it by an unknown amount.
     Stack {
         depth: i64,
@@ -35,27 +37,42 @@ pub(super) enum StackValue {
     },
 }
 
-use StackValue::{Constant, Loaded, Offset, Stack, Target, Unknown};
+use StackValue::{Chosen, Constant, Loaded, Offset, Stack, Target, Unknown};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StackState {
     registers: [StackValue; 16],
     /// The depth that the last instruction compared the stack pointer with.
     pub(super) compared: Option<i64>,
-    /// The last instruction but for padding was a call.
-    pub(super) is_behind_call: bool,
+    /// The callee, if the last instruction but for padding was a call.
+    pub(super) behind: Option<StackCallee>,
+    /// The depth is the larger one of two, and one of them may be that of a path which control does not take.
+    pub(super) is_doubtful: bool,
+    /// The slot of the return address may have another content.
+    pub(super) is_return_written: bool,
 }
 
 impl StackState {
     /// The state at the first instruction of a function.
     pub(super) fn at_entry(depth: i64) -> Self {
-        let mut state = StackState { registers: [Unknown; 16], compared: None, is_behind_call: false };
+        let mut state = StackState {
+            registers: [Unknown; 16],
+            compared: None,
+            behind: None,
+            is_doubtful: false,
+            is_return_written: false,
+        };
         state.set(RSP, Stack { depth, dynamic: false });
         state
     }
 
     pub(super) fn get(&self, register: usize) -> StackValue {
-        self.registers.get(register).copied().unwrap_or(Unknown)
+        self.registers.get(register).copied().filter(|v| *v != Chosen).unwrap_or(Unknown)
+    }
+
+    /// The content of the register for the result of a function.
+    pub(super) fn result(&self) -> StackValue {
+        self.registers[0]
     }
 
     pub(super) fn set(&mut self, register: usize, value: StackValue) {
@@ -82,14 +99,17 @@ impl StackState {
     pub(super) fn join(&self, other: &StackState, may_rise: bool) -> StackState {
         let mut joined = self.clone();
         joined.compared = None;
-        joined.is_behind_call = self.is_behind_call && other.is_behind_call;
-        for register in 0..16 {
-            let value = match (self.get(register), other.get(register)) {
+        joined.behind = self.behind.filter(|b| other.behind == Some(*b));
+        joined.is_doubtful |= other.is_doubtful;
+        joined.is_return_written |= other.is_return_written;
+        for (register, (a, b)) in self.registers.iter().zip(&other.registers).enumerate() {
+            let value = match (*a, *b) {
                 (a, b) if a == b => a,
                 (Stack { depth: a, dynamic: x }, Stack { depth: b, dynamic: y }) => match may_rise {
                     false => Stack { depth: a, dynamic: x || y || b > a },
                     true => Stack { depth: a.max(b), dynamic: x || y },
                 },
+                (Constant(_) | Chosen, Constant(_) | Chosen) => Chosen,
                 _ => Unknown,
             };
             joined.set(register, value);
@@ -99,7 +119,9 @@ impl StackState {
 
     /// The result of an instruction in its first operand, a register.
     pub(super) fn value(&self, decoded: &Decoded) -> StackValue {
-        let register = |register: Register| number(register).map_or(Unknown, |n| self.get(n));
+        let register = |register: Register| {
+            number(register).and_then(|n| self.registers.get(n)).copied().unwrap_or(Unknown)
+        };
         let old = register(decoded.op0_register());
         let narrow = decoded.op0_register().is_gpr32();
         let source = match decoded.op1_kind() {
@@ -114,6 +136,10 @@ impl StackState {
                 None => Unknown,
             },
             Mnemonic::Mov => source,
+            _ if decoded.condition_code() != ConditionCode::None => match (old, source) {
+                (Constant(_) | Chosen, Constant(_) | Chosen) => Chosen,
+                _ => Unknown,
+            },
             Mnemonic::Movsxd => match source {
                 Offset(_) => return source,
                 _ => Unknown,
@@ -248,4 +274,8 @@ fn is_immediate(kind: OpKind) -> bool {
 pub(super) fn number(register: Register) -> Option<usize> {
     let register = register.full_register();
     register.is_gpr64().then(|| register.number())
+}
+
+pub(super) fn is_write(access: OpAccess) -> bool {
+    matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
