@@ -296,7 +296,7 @@ fn a_file_that_the_first_link_changes_ends_the_experiments() {
         session.write("extra", "old\n");
         session.write("out/extra", "old\n");
         session.write("gone", "");
-        session.script("driver", &format!("#!/bin/sh\n{change}\nexec gcc \"$@\"\n"));
+        session.script("driver", format!("#!/bin/sh\n{change}\nexec gcc \"$@\"\n"));
         let job = Job::new(session.dir(), tools::lto_prune())
             .words("advise -- ./driver main.o liblib.a -o out/app");
         let outcome = session.run(&job.env("TMPDIR", session.path("tmp")));

@@ -102,8 +102,11 @@ fn as_llvm_resolves_them() {
     session.check_eq(&states("never"), &Value::from("stub"), "what is only mentioned");
 }
 
-/// Ways of a function to a call in another module: the caller's module, the other one, and by function the exact callees of its call.
-const WAYS: [(&str, &str, &str, &[(&str, &[&str])]); 6] = [
+/// By function the exact callees of the indirect call in it.
+type ExactCallees = &'static [(&'static str, &'static [&'static str])];
+
+/// Ways of a function to a call in another module: name, the caller's module, the other one, and the callees.
+const WAYS: [(&str, &str, &str, ExactCallees); 6] = [
     (
         "argument",
         "int main(int c, char **v) { (void)v; return call(f1, c) + call(f2, c); }",
