@@ -94,7 +94,7 @@ pub(crate) fn failure(status: ExitStatus) -> Option<String> {
     }
 }
 
-/// End a process and its group: links below it remove their temporary files when they are asked to end.
+/// End a process and its group, first by a signal after which links remove their temporary files.
 fn end(child: &mut Child, signal: i32) {
     signal_group(child, Signal::from_named_raw(signal).unwrap_or(Signal::TERM));
     let start = Instant::now();
@@ -106,7 +106,7 @@ fn end(child: &mut Child, signal: i32) {
     let _ = child.wait();
 }
 
-/// A group of which nobody is left is no failure.
+/// A group without processes is no failure.
 fn signal_group(leader: &Child, signal: Signal) {
     let _ = kill_process_group(Pid::from_child(leader), signal);
 }

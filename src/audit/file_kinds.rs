@@ -48,7 +48,7 @@ pub(super) fn is_report(path: &Path) -> bool {
     beginning(path).trim_ascii_start().starts_with(b"{")
 }
 
-/// Whether a file begins as a report does, whatever its name.
+/// Whether a file begins as a report does; its name means nothing.
 pub(super) fn says_schema(path: &Path) -> bool {
     let start = beginning(path);
     start.trim_ascii_start().starts_with(b"{") && String::from_utf8_lossy(&start).contains("\"schema\"")

@@ -1,7 +1,7 @@
 //! `lto-prune cargo COMMAND` (`cargo lto-prune COMMAND`): a cargo command whose links go through lto-prune.
 //!
-//! cargo runs this program in place of rustc for the packages of the workspace, so that no flags of the user have to be known. rustc hides what a
-//! linker prints, so the statistics of the links go to a log, which is printed when cargo has ended. Reports and the folder of shims are below `lto-prune` in
+//! cargo runs this program in place of rustc for the packages of the workspace, so that no flags of the user have to be known. rustc hides the
+//! messages of linkers. The statistics of the links go to a log, which is printed when cargo has ended. Reports and the folder of shims are below `lto-prune` in
 //! cargo's target folder.
 
 use std::ffi::{OsStr, OsString};
@@ -13,13 +13,13 @@ use std::process::{Command, ExitCode, Stdio};
 use crate::args::{Environment, prune, words};
 use crate::error::{Error, Result, Stage};
 
-/// The name by which cargo calls this program in place of rustc.
+/// The file name of this program when cargo runs it in place of rustc.
 pub(super) const RUSTC: &str = "lto-prune-rustc";
-/// The program that cargo runs in place of rustc, for the packages of the workspace alone. What it makes has file names of its own.
+/// The program that cargo runs in place of rustc, for the packages of the workspace alone. cargo gives its products other file names.
 const WRAPPER: &str = "RUSTC_WORKSPACE_WRAPPER";
 /// The wrapper that the user had set.
 const INNER: &str = "LTO_PRUNE_RUSTC_WRAPPER";
-/// The flags that rustc gets besides those of cargo.
+/// The flags that rustc gets in addition to those of cargo.
 const FLAGS: &str = "LTO_PRUNE_RUSTC_FLAGS";
 
 /// Run cargo with `args`; the words of ours among them go to each link.
@@ -105,7 +105,7 @@ fn value_of(words: &[OsString], option: &str) -> Option<PathBuf> {
     None
 }
 
-/// Run rustc for cargo, with the flags of [`run`] behind cargo's own, whatever these are.
+/// Run rustc for cargo, with the flags of [`run`] behind those of cargo.
 ///
 /// Build scripts and procedural macros run as a part of the build and are shipped nowhere: they are linked as always.
 pub(super) fn rustc(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {

@@ -74,7 +74,7 @@ fn the_folder_is_that_of_the_output() {
         let found = Facts::read(&session.path(path)).unwrap().defined.contains("dead_one");
         session.check_eq(&found, &kept, words);
     }
-    // What is no file is told, and not opened.
+    // Folders, pipes and links without a target are named and not opened.
     std::fs::remove_file(session.path("build/lto-prune.toml")).unwrap();
     let dir = session.dir().to_owned();
     for make in [

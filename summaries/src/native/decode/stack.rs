@@ -1,7 +1,7 @@
 //! The depth of the stack in a function: an abstract interpretation of its control flow.
 //!
 //! A depth is the distance from the canonical frame address (CFA, the stack pointer before the call) down to the stack pointer, in bytes.
-//! It is 8 at the first instruction, because of the return address. Each depth is an upper bound. Where a row of an unwind table has
+//! It is 8 at the first instruction, because of the return address. Each depth is an upper bound. If a row of an unwind table has
 //! another depth than the code, the larger one counts.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ const ROUNDS: u32 = 1 << 16;
 const REPETITIONS: usize = 16;
 const INSTRUCTIONS: usize = 1 << 16;
 
-/// The largest range, in bytes, of which all code is interpreted. Without symbols and unwind tables many functions are in one range.
+/// All code of a range is interpreted if it has at most so many bytes. Without symbols and unwind tables many functions are in one range.
 const SWEPT: u64 = 1 << 16;
 
 /// The numbers in instructions of the registers that a callee may change (psABI 3.2.1).
@@ -53,7 +53,7 @@ pub trait StackCode {
     fn constant(&self, address: u64, size: usize) -> Option<i64>;
     /// Whether a function begins at an address.
     fn is_function(&self, address: u64) -> bool;
-    /// The code of the function that an address is in; empty if there is none.
+    /// The code of the function that an address is in, or an empty range.
     fn extent(&self, address: u64) -> Range<u64>;
     /// Whether a call never comes back.
     fn is_final(&self, callee: StackCallee) -> bool;
