@@ -9,6 +9,7 @@
 //! Modules are found by their bytes, not by path and time: a file that is written twice within one tick of the clock has one time and other bytes,
 //! and hashing costs little beside dividing. Left out: modules that are read as fast as an entry is (`pays`).
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::fs::DirBuilderExt;
@@ -19,7 +20,7 @@ use std::time::{Duration, SystemTime};
 
 use rayon::prelude::*;
 use summaries::format::{self, InputHash, SCHEMA_VERSION};
-use summaries::{Granularity, ModuleSummary, SummaryOptions, bitcode, native};
+use summaries::{Granularity, Limit, LimitRecord, ModuleSummary, SummaryOptions, bitcode, native};
 
 use crate::config::Config;
 use crate::hashing::{hash, hash_of_parts, hex, without_checksum};
@@ -77,13 +78,15 @@ impl LinkCache<'_> {
     /// Keep the new ones of these summaries, which are in load order. No link needs to wait for it.
     pub fn put_new(&self, summaries: &[&ModuleSummary]) {
         let Some(cache) = self.cache else { return };
-        self.keys.par_iter().zip(summaries).for_each(|(key, summary)| {
+        let summaries: Vec<Cow<'_, ModuleSummary>> =
+            summaries.iter().map(|of| without_decisions(of)).collect();
+        self.keys.par_iter().zip(&summaries).for_each(|(key, summary)| {
             if let Some(ModuleKey { key, is_new: true, is_packed: false }) = key {
                 cache.put(key, summary);
             }
         });
         if let Some(pack) = self.pack {
-            let packed = self.keys.iter().zip(summaries).filter_map(|(key, summary)| match key {
+            let packed = self.keys.iter().zip(&summaries).filter_map(|(key, summary)| match key {
                 Some(ModuleKey { key, is_new, is_packed: true }) if *is_new => {
                     Some(Packed::New(*key, summary))
                 }
@@ -107,6 +110,17 @@ impl LinkCache<'_> {
         let found = pack.map_or_else(|| cache.get(&key), |pack| pack.get(&key));
         Some((ModuleKey { key, is_new: found.is_none(), is_packed }, found))
     }
+}
+
+/// A summary as the front end made it. The estimate of a link adds a limit to modules that are not worth decoding in that link; others decide anew.
+fn without_decisions(summary: &ModuleSummary) -> Cow<'_, ModuleSummary> {
+    let is_of_link = |record: &LimitRecord| record.limit == Limit::NotWorth;
+    if !summary.limits.iter().any(is_of_link) {
+        return Cow::Borrowed(summary);
+    }
+    let mut own = summary.clone();
+    own.limits.retain(|record| !is_of_link(record));
+    Cow::Owned(own)
 }
 
 /// The hash that stands for what is known of an input if only some of its atoms live.

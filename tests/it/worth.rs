@@ -62,6 +62,40 @@ fn few_bytes_that_keep_much_are_worth_it() {
     session.check(!is_there, "dead is kept");
 }
 
+/// A module that was decoded and then left as it is: the cache has what its code is, and not what one link thought of it.
+#[test]
+fn a_cache_has_no_decision_of_a_link() {
+    let mut session = Session::new("worth/cache");
+    let dir = session.dir().to_owned();
+    // Undecoded, the local function may be dead with the global one. It has most of the code, so that the module is looked up.
+    session.write(
+        "helper.c",
+        "static __attribute__((noinline)) int local(int x) { __asm__ volatile (\".skip 4096, 0x90\"); return x + 1; }\n\
+         int helper(int x) { return local(x); }\nint dead(int x) { __asm__ volatile (\".skip 64, 0x90\"); return x + 3; }\n",
+    );
+    session.write("main.c", MAIN_OF_LARGE);
+    // It has two functions, both live: a module that stays undecoded.
+    session.write("large.c", format!("{LARGE}int other(void) {{ return 0; }}\nint (*const others[])(void) __attribute__((used, retain)) = {{ other }};\n"));
+    session.must(&Job::new(&dir, "gcc").words("-O1 -c helper.c main.c large.c"));
+    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    let linked = |session: &mut Session, options: &str| {
+        let words = format!("-B shims main.o helper.o large.o -o out {options}");
+        let job = Job::new(&dir, "gcc").words(&words).env("XDG_CACHE_HOME", dir.join("caches"));
+        session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        std::fs::read(session.path("out")).unwrap()
+    };
+    let fresh = linked(&mut session, "-Wl,--prune-no-cache");
+    session.check(Facts::read(&session.path("out")).unwrap().defined.contains("dead"), "it is worth it");
+    let all = linked(&mut session, "-Wl,--prune-no-cache,--prune-worth=0");
+    session.check(!Facts::read(&session.path("out")).unwrap().defined.contains("dead"), "dead is kept");
+    for _ in 0..3 {
+        let warm = linked(&mut session, "");
+        session.check(warm == fresh, "a warm cache changes the output");
+        let warm = linked(&mut session, "-Wl,--prune-worth=0");
+        session.check(warm == all, "an earlier link decides");
+    }
+}
+
 /// Assembly of an undecoded module runs from one section into the next. The next section is kept, and `--prune-why` says the reason.
 #[test]
 fn the_next_section_of_undecoded_assembly_is_kept() {
