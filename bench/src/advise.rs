@@ -1,6 +1,6 @@
 //! `bench advise`: the tables of `lto-prune advise`, each row linked again by its flags.
 //!
-//! A row's flags are put into the driver's command by hand, and the file must have the bytes and the loaded bytes that the row says.
+//! The runner adds the flags of a row to the command of the driver. The output must have the size and the loaded bytes that the row names.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::process::run_ok;
 use crate::table::{Table, count, publish_good};
 use crate::{Options, Result, report};
 
-/// The links whose tables are shown, if none is asked for.
+/// The links that are tried without `--only`.
 const LINKS: [&str; 6] =
     ["lua/gcc-mono", "bzip2/gcc-mono", "zstd/gcc-mono", "sqlite3/gcc-mono", "cpp/gcc-mono", "hexyl/rust"];
 
@@ -65,12 +65,12 @@ fn advise(corpus: &Corpus, options: &Options, link: &Link, shims: &Path) -> Resu
             (Some(file), Ok(_)) => {
                 let same = (output.metadata()?.len(), loaded(&output)?);
                 if same != (file, number("loaded").unwrap_or_default()) {
-                    return Err(format!("{flags}: {same:?} by hand, not {row}").into());
+                    return Err(format!("{flags}: {same:?} from its flags, not {row}").into());
                 }
                 repeated += 1;
             }
-            (Some(_), Err(e)) => return Err(format!("{flags}: fails by hand: {e}").into()),
-            (None, Ok(_)) => return Err(format!("{flags}: links by hand, and the row fails").into()),
+            (Some(_), Err(e)) => return Err(format!("{flags}: fails from its flags: {e}").into()),
+            (None, Ok(_)) => return Err(format!("{flags}: links, and the row fails").into()),
             (None, Err(_)) => repeated += 1,
         }
         let flags = if flags.is_empty() { "(as it is)".to_owned() } else { format!("`{flags}`") };
@@ -106,7 +106,7 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     }
     let body = format!(
         "Each row is the link as it is with the flags at the end of its command, or without the words named. Loaded bytes are those that `PT_LOAD` \
-         segments take from the file. Seconds are the median of {} links. Each of the {rows} rows was linked again by hand, with the same bytes \
+         segments take from the file. Seconds are the median of {} links. Each of the {rows} rows was linked again from its flags, with the same sizes \
          (or failed again).\n\n{tables}",
         options.runs
     );

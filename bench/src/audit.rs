@@ -74,8 +74,16 @@ fn totals(audit: &Audit<'_>, output: &Path) -> Result<usize> {
             return Err(format!("top --by={by} adds up to {found}, the file has {length} bytes").into());
         }
     }
-    let answer = audit.json(&["top", "--all", "--by", "section", "report.json"])?;
-    let size = Command::new("size").arg("-A").arg(output).output()?;
+    let compared = sections(output, &audit.json(&["top", "--all", "--by", "section", "report.json"])?)?;
+    if compared < 10 {
+        return Err(format!("size -A names {compared} sections").into());
+    }
+    Ok(compared)
+}
+
+/// The number of sections that have the sizes of `size -A` in an answer of `top --all --by=section`.
+pub(crate) fn sections(file: &Path, answer: &Value) -> Result<usize> {
+    let size = Command::new("size").arg("-A").arg(file).output()?;
     let mut compared = 0;
     for line in String::from_utf8_lossy(&size.stdout).lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -87,9 +95,6 @@ fn totals(audit: &Audit<'_>, output: &Path) -> Result<usize> {
             return Err(format!("{section} has {size} bytes by size -A, {found} by the audit").into());
         }
         compared += 1;
-    }
-    if compared < 10 {
-        return Err(format!("size -A names {compared} sections").into());
     }
     Ok(compared)
 }

@@ -9,6 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::audit::sections;
 use crate::corpus::Corpus;
 use crate::table::{Table, count, publish_good};
 use crate::{Options, Result};
@@ -47,24 +48,6 @@ fn bytes(row: &Value) -> u64 {
     row["bytes"].as_u64().unwrap_or(0)
 }
 
-/// The number of sections whose sizes are those of `size -A`, which prints each member of an archive and so is not asked of one.
-fn sections(file: &Path, answer: &Value) -> Result<usize> {
-    let size = Command::new("size").arg("-A").arg(file).output()?;
-    let mut compared = 0;
-    for line in String::from_utf8_lossy(&size.stdout).lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [section, size, address] = words[..] else { continue };
-        let (Ok(size), Ok(_)) = (size.parse::<u64>(), address.parse::<u64>()) else { continue };
-        let found: u64 =
-            rows(answer).filter(|r| r["section"] == section).filter_map(|r| r["size"].as_u64()).sum();
-        if found != size {
-            return Err(format!("{section} has {size} bytes by size -A, {found} by the audit").into());
-        }
-        compared += 1;
-    }
-    Ok(compared)
-}
-
 /// Per cent of the loaded bytes whose row has no owner: its name is in brackets and is no function that only has an address.
 fn without_owner(answer: &Value, column: &str) -> f64 {
     let is_nobody = |row: &&Value| {
@@ -84,6 +67,7 @@ fn measure(corpus: &Corpus, file: &Path, is_rust: bool) -> Result<Vec<String>> {
     }
     let by_section = audit(corpus, &["--all", "--by=section"], file)?;
     let is_archive = file.extension().is_some_and(|extension| extension == "a");
+    // size prints the members of an archive one by one.
     let compared = if is_archive { "".into() } else { sections(file, &by_section)?.to_string() };
     let loaded = audit(corpus, &[], file)?;
     let stripped = !rows(&by_section).any(|row| row["section"] == ".symtab");

@@ -57,7 +57,7 @@ const USAGE: &str =
     "usage: bench links|actions|advise|advisories|stops|folds|unwind|debug|audit|stack|files|pages|examples|gcdiff|check|builds|lto|soak|soak-links|differ|reach|trace|sites|oracle|kills|mutate|scale|survey|recompiled|split [options]
   links             time and memory of each link, the linker alone beside lto-prune, and .text sizes
   actions           each link in actions (docs/ACTIONS.md) is the link by one command; sizes and times
-  advise            the tables of `lto-prune advise`, each row linked again by hand
+  advise            the tables of `lto-prune advise`, each row linked again from its flags
   advisories        verdicts of `lto-prune audit reach` on functions of real advisories, checked by nm, objdump and runs
   stops             what becomes of code that only mentions of its address reach, and what keeps it, in bytes
   folds             .text with --icf=safe, the linker alone beside lto-prune

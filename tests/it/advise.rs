@@ -50,7 +50,7 @@ fn listing(dir: &Path) -> Vec<String> {
     names
 }
 
-/// The rows of a link in JSON, each repeated by hand.
+/// The rows of a link in JSON. Each is linked again from its flags.
 fn repeated(session: &mut Session, options: &str, command: &str) -> Vec<Value> {
     let outcome = advise(session, &format!("--runs=1 --format=json {options}"), command);
     session.check(outcome.ok(), &outcome.stderr);

@@ -74,7 +74,7 @@ fn a_cache_has_no_decision_of_a_link() {
          int helper(int x) { return local(x); }\nint dead(int x) { __asm__ volatile (\".skip 64, 0x90\"); return x + 3; }\n",
     );
     session.write("main.c", MAIN_OF_LARGE);
-    // It has two functions, both live: a module that stays undecoded.
+    // Both of its functions are live, so that it is not decoded.
     session.write("large.c", format!("{LARGE}int other(void) {{ return 0; }}\nint (*const others[])(void) __attribute__((used, retain)) = {{ other }};\n"));
     session.must(&Job::new(&dir, "gcc").words("-O1 -c helper.c main.c large.c"));
     tools::shim_dir(&session.path("shims"), &tools::lto_prune());

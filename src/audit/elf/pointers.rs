@@ -3,7 +3,7 @@
 use object::elf;
 
 use super::coverage::{Claim, Coverage};
-use super::file::{AuditedFile, AuditedRelocation};
+use super::file::{AuditedFile, AuditedRelocation, AuditedSection};
 use super::owners::Owners;
 
 /// A place that holds an address, and the entry of a table that says so.
@@ -106,8 +106,7 @@ pub(super) fn slots<'a>(
     let mut jumps = Vec::new();
     for pointer in pointers {
         let Some(place) = pointer.place else { continue };
-        let is_table =
-            |s: &super::file::AuditedSection<'_>| s.name.starts_with(".got") || arrays.contains(&s.kind);
+        let is_table = |s: &AuditedSection<'_>| s.name.starts_with(".got") || arrays.contains(&s.kind);
         if !file.section_of(place).is_some_and(is_table) {
             continue;
         }
@@ -117,17 +116,15 @@ pub(super) fn slots<'a>(
     }
     coverage.add(claims);
     let mut claims = Vec::new();
-    for section in file.sections.iter().filter(|s| s.is_code() && is_linkage(&s.name) && !file.is_object()) {
-        let width = if section.name == ".plt.got" && section.entry_size == 8 { 8 } else { 16 };
-        let stub = |address: u64| section.start + (address.wrapping_sub(section.address)) / width * width;
+    for section in linkage_tables(file).filter(|_| !file.is_object()) {
         let mut add = |start: u64, owner: u32| {
-            claims.push(Claim { start, end: (start + width).min(section.end()), owner })
+            claims.push(Claim { start, end: (start + stub_size(section)).min(section.end()), owner })
         };
-        summaries::native::data_references(section.bytes, section.address, false, &mut |at, target| {
-            if let Some(owner) = file.place(target).and_then(|slot| coverage.owner(slot)) {
-                add(stub(at), owner);
+        for (stub, slot) in stubs(section) {
+            if let Some(owner) = file.place(slot).and_then(|slot| coverage.owner(slot)) {
+                add(section.start + stub, owner);
             }
-        });
+        }
         // Stubs of a table that only pushes numbers: behind the first, in the order of the relocations.
         if section.name == ".plt" {
             for (owner, start) in jumps.iter().zip((section.start..section.end()).step_by(16).skip(1)) {
@@ -138,6 +135,28 @@ pub(super) fn slots<'a>(
         }
     }
     coverage.add(claims);
+}
+
+/// The procedure linkage tables of a file.
+pub(super) fn linkage_tables<'f, 'a>(
+    file: &'f AuditedFile<'a>,
+) -> impl Iterator<Item = &'f AuditedSection<'a>> {
+    file.sections.iter().filter(|section| section.is_code() && is_linkage(&section.name))
+}
+
+/// The bytes of a stub of a procedure linkage table.
+fn stub_size(section: &AuditedSection<'_>) -> u64 {
+    if section.name == ".plt.got" && section.entry_size == 8 { 8 } else { 16 }
+}
+
+/// The stubs of a procedure linkage table, each with an address that it refers to: the offset of the stub in the table, and the address of the slot.
+pub(super) fn stubs(section: &AuditedSection<'_>) -> Vec<(u64, u64)> {
+    let size = stub_size(section);
+    let mut found = Vec::new();
+    summaries::native::data_references(section.bytes, section.address, false, &mut |at, slot| {
+        found.push((at.wrapping_sub(section.address) / size * size, slot));
+    });
+    found
 }
 
 /// Whether a section is a procedure linkage table (psABI 5.2).

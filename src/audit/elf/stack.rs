@@ -201,16 +201,14 @@ impl<'a> StackFile<'a> {
         }
         self.slots = slots;
         let mut stubs = BTreeMap::new();
-        for section in self.file.sections.iter().filter(|s| s.is_code() && is_linkage(&s.name)) {
-            let width = if section.name == ".plt.got" && section.entry_size == 8 { 8 } else { 16 };
-            summaries::native::data_references(section.bytes, section.address, false, &mut |at, slot| {
-                let stub = section.address + at.wrapping_sub(section.address) / width * width;
+        for section in pointers::linkage_tables(&self.file) {
+            for (stub, slot) in pointers::stubs(section) {
                 // The first stub of a lazy table has two, and is no function.
-                let is_lazy_start = section.name == ".plt" && stub == section.address && section.size > 16;
+                let is_lazy_start = section.name == ".plt" && stub == 0 && section.size > 16;
                 if !is_lazy_start || self.slots.contains_key(&slot) {
-                    stubs.insert(stub, slot);
+                    stubs.insert(section.address + stub, slot);
                 }
-            });
+            }
         }
         self.stubs = stubs;
     }
