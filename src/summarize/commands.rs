@@ -102,7 +102,7 @@ pub fn dump_command(args: &[OsString]) -> Result<()> {
         let whole =
             hashing::without_checksum(&bytes).ok_or_else(|| bad("the summary is damaged".to_owned()))?;
         let (summary, _) = format::decode(whole).map_err(|e| bad(e.to_string()))?;
-        out = text::dump_with_relations(&summary);
+        out = text::dump(&summary);
     } else {
         let mut modules = Vec::new();
         split_modules(path, bytes, &mut modules)?;
@@ -110,10 +110,10 @@ pub fn dump_command(args: &[OsString]) -> Result<()> {
             if module.is_member {
                 out.push_str(&format!("; {}\n", module.name.escape_debug()));
             }
-            out.push_str(&text::dump_with_relations(&extract::extract(&module.bytes, Granularity::Pointers)));
+            out.push_str(&text::dump(&extract::extract(&module.bytes, Granularity::Pointers)));
             if let Some(inner) = bitcode::embedded(&module.bytes).and_then(|range| module.bytes.get(range)) {
                 out.push_str(&format!("; bitcode in {}\n", module.name.escape_debug()));
-                out.push_str(&text::dump_with_relations(&extract::extract(inner, Granularity::Pointers)));
+                out.push_str(&text::dump(&extract::extract(inner, Granularity::Pointers)));
             }
         }
     }

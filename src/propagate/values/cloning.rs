@@ -19,7 +19,7 @@ use crate::ids::{AtomId, Id};
 use crate::index::EdgeEffect;
 
 /// The most values of a function that has a clone for a call. An allocation function that checks its result and reports a failure has fewer.
-const MAX_VALUES: u32 = 24;
+const MAX_VALUES: u32 = u32::BITS;
 
 /// The clones for calls that any link may have. A link with more functions may have as many clones as functions.
 pub(super) const MIN_CLONES: usize = 1024;

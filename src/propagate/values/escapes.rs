@@ -4,7 +4,6 @@
 //! out: memory, which the graph shares by itself.
 
 use summaries::models::{Effect, PassedArgument, ResultUse, StoredAddress};
-use summaries::registers::{self, PASSED};
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
 use super::graph::{ESCAPED, EscapeReason, OverdefinedReason};
@@ -52,10 +51,6 @@ impl Flow<'_> {
             let node = self.node_of_value(function, value);
             self.graph.add_unknown(node, unknown);
         }
-        // A call of the unknown passes what the convention says, if nothing takes more.
-        if summary.parameters.iter().any(|p| !registers::has(PASSED, p.0)) {
-            self.pass_all_to_unknown();
-        }
         if let Some(frame) = self.frame(function) {
             let above = self.graph.divide_above(frame, FIRST_STACK_PARAMETER);
             self.graph.add_unknown(above, unknown);
@@ -73,10 +68,6 @@ impl Flow<'_> {
         for value in &summary.indirect_entry_values {
             let node = self.node_of_value(function, *value);
             self.graph.add_unknown(node, OverdefinedReason::Parameter);
-        }
-        // A call of the unknown may lead there, with what it has in any register.
-        if !summary.indirect_entry_values.is_empty() {
-            self.pass_all_to_unknown();
         }
     }
 

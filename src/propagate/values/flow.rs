@@ -76,10 +76,8 @@ pub(super) struct Flow<'s> {
     pub(super) owned: BTreeMap<(&'s str, MemoryIdx), u32>,
     /// Unseen code has that memory, and files.
     pub(super) shared: bool,
-    /// Code escaped that takes arguments in any register.
-    pub(super) unknown_takes_all: bool,
-    /// Code lives that takes arguments in any register: what it is passed may come from far.
-    pub(super) unusual_taken: bool,
+    /// Code lives that takes arguments in registers where the psABI passes nothing.
+    pub(super) takes_registers: bool,
     /// Sites that call an object in memory that has not escaped so far.
     pub(super) executed: Vec<(u32, u32)>,
     /// Somebody may map memory at a place of the program's choice.
@@ -122,8 +120,7 @@ impl<'s> Flow<'s> {
             exposed_code: None,
             owned: BTreeMap::new(),
             shared: false,
-            unknown_takes_all: false,
-            unusual_taken: false,
+            takes_registers: false,
             executed: Vec::new(),
             fixed_mapping: None,
             taken_mapping: None,
@@ -233,7 +230,7 @@ impl<'s> Flow<'s> {
         let has = |flag| self.places.atom(atom).is_some_and(|a| a.has(flag));
         let (takes_registers, runs_unseen) = (has(atom_flags::TAKES_REGISTERS), has(atom_flags::RUNS_UNSEEN));
         if takes_registers {
-            self.pass_unusual();
+            self.expose_all();
         }
         if runs_unseen {
             self.share_with_unseen();
@@ -449,8 +446,8 @@ impl<'s> Flow<'s> {
         for number in 0..summary.call_sites.len() as u32 {
             self.add_site(function, number, by);
         }
-        if self.unusual_taken {
-            self.pass_unusual_of(function);
+        if self.takes_registers {
+            self.expose_values_of(function);
         }
     }
 

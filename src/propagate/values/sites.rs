@@ -7,19 +7,16 @@
 use std::borrow::Cow;
 
 use summaries::ValueIdx;
-use summaries::registers::{self, PASSED, RAX, RBP};
+use summaries::registers::{self, RAX};
 use summaries::relation::Callee;
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
-use super::graph::{CELL, ComplexConstraint, EscapeReason, NodeId, OVERDEFINED, OverdefinedReason};
+use super::graph::{CELL, ComplexConstraint, ESCAPED, EscapeReason, NodeId, OVERDEFINED, OverdefinedReason};
 use super::places::ResolvedPlace;
 use super::sets::Element;
 use super::site::{CallInterface, PendingStackArguments, Site, both, pairs};
 use crate::ids::{AtomId, Id};
 use crate::propagate::liveness::Witness;
-
-/// rbp: no convention passes anything there, and it may be the frame's.
-const NEVER_PASSED: u64 = registers::set(&[RBP]);
 
 impl<'s> Flow<'s> {
     pub(super) fn add_site(&mut self, function: u32, number: u32, caller: AtomId) {
@@ -251,8 +248,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// Unseen code is called: it may do anything with what the calling convention passes (and with all that registers hold, where code that takes
-    /// any of them is called), and return anything.
+    /// External code is called: it may do anything with what the calling convention passes, and return anything.
     pub(super) fn call_unknown(&mut self, site: u32) {
         let reason = self.callee_reason(site);
         let this = &mut self.sites[site as usize];
@@ -261,9 +257,6 @@ impl<'s> Flow<'s> {
         }
         let passed = this.passed.clone();
         passed.by_convention().for_each(|node| self.graph.let_escape(node, reason));
-        if self.unknown_takes_all {
-            self.pass_all(site);
-        }
         if let Some((frame, _)) = passed.in_frame {
             // All of the frame: more than what is above the callee's stack pointer.
             let whole = self.graph.whole(frame);
@@ -301,32 +294,24 @@ impl<'s> Flow<'s> {
         passed.all().for_each(|node| self.graph.let_escape(node, reason));
     }
 
-    /// Code lives that takes arguments in registers where no convention has any. What calls it may have been passed them by its own
-    /// caller, and leave them alone: then no actual of that call has them.
-    pub(super) fn pass_unusual(&mut self) {
-        if !std::mem::replace(&mut self.unusual_taken, true) {
+    /// Code lives that takes arguments in registers where the psABI passes nothing. Its callers may have got them from theirs, in registers that
+    /// no summary has: all that any analysed function holds escapes.
+    pub(super) fn expose_all(&mut self) {
+        if !std::mem::replace(&mut self.takes_registers, true) {
             let active = (0..self.functions.len() as u32).filter(|f| self.functions[*f as usize].active);
-            active.collect::<Vec<_>>().into_iter().for_each(|function| self.pass_unusual_of(function));
+            active.collect::<Vec<_>>().into_iter().for_each(|function| self.expose_values_of(function));
         }
     }
 
-    /// What the function has in such registers at its calls may be looked at.
-    pub(super) fn pass_unusual_of(&mut self, function: u32) {
-        let reason = EscapeReason::CalleeWithoutSummary;
-        for call in &self.summary(function).call_sites {
-            let is_any = |register: u8| !registers::has(PASSED | NEVER_PASSED, register);
-            for (_, value) in call.actuals.iter().filter(|a| is_any(a.0)) {
-                let node = self.node_of_value(function, *value);
-                self.graph.let_escape(node, reason);
-            }
-        }
-    }
-
-    /// What calls of the unknown have in any register may be looked at.
-    pub(super) fn pass_all_to_unknown(&mut self) {
-        if !std::mem::replace(&mut self.unknown_takes_all, true) {
-            let sites = (0..self.sites.len() as u32).filter(|s| self.sites[*s as usize].calls_unknown);
-            sites.collect::<Vec<_>>().into_iter().for_each(|site| self.pass_all(site));
+    /// All that a function holds escapes.
+    pub(super) fn expose_values_of(&mut self, function: u32) {
+        let (summary, position) = (self.summary(function), self.functions[function as usize].position);
+        let first = self.node_of_value(function, ValueIdx(0));
+        let nodes = first..first + summary.values;
+        nodes.for_each(|node| self.graph.let_escape(node, EscapeReason::CalleeWithoutSummary));
+        for target in &summary.address_taken_only {
+            let place = self.places.place(position, *target, 0);
+            self.hold(ESCAPED, place);
         }
     }
 }

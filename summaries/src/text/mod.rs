@@ -30,9 +30,7 @@ mod functions;
 mod lex;
 mod parse;
 mod parse_functions;
-mod relations;
 mod words;
 
 pub use dump::dump;
 pub use parse::{TextError, parse};
-pub use relations::dump_with_relations;

@@ -510,13 +510,13 @@ fn who_may_take_arguments_in_any_register_is_marked() {
         "std; mov (%r13), %rax; ret",
         "std; push %r14; mov %r15, %rdi; call g; pop %r14; ret",
         "std; mov %r14, %rdi; ret",
-        "std; mov %rsp, %r14; ret",
         ".byte 0x06; ret",
     ] {
         assert!(marked(body), "{body}");
     }
     for body in [
         "std; jmp *%rdi",
+        "std; mov %rsp, %r14; ret",
         "std; push %r12; mov %rdi, %r12; call g; pop %r12; ret",
         "std; mov %r13, -16(%rsp); mov %rdi, %r13; call g; mov -16(%rsp), %r13; ret",
     ] {

@@ -123,25 +123,3 @@ fn survey_of_values() {
         }
     }
 }
-
-/// How much smaller the functions of objects get.
-#[test]
-#[ignore = "a survey of what SURVEY names"]
-fn survey_of_reduction() {
-    let files = std::env::var("SURVEY").unwrap_or_default();
-    for file in files.split_whitespace() {
-        let bytes = std::fs::read(file).unwrap();
-        let summary = summaries::extract::extract(&bytes, Granularity::Pointers);
-        let count = |of: &[summaries::relation::FunctionSummary]| -> (u64, usize) {
-            (of.iter().map(|f| u64::from(f.values)).sum(), of.iter().map(|f| f.constraints.len()).sum())
-        };
-        let start = std::time::Instant::now();
-        let reduced: Vec<_> = summary.functions.iter().map(summaries::cfl::reduce).collect();
-        let time = start.elapsed();
-        println!(
-            "{file}: (values, constraints) {:?} to {:?}, {time:?}",
-            count(&summary.functions),
-            count(&reduced)
-        );
-    }
-}

@@ -93,8 +93,8 @@ fn what_is_no_such_function_is_shared() {
     assert_eq!(of(passed).1, 0);
     assert_eq!(of(&format!("{MALLOC}; %2 = address plain; call indirect %2 jump")).1, 0);
     assert_eq!(of(&format!("{MALLOC}; atlabel %2")).1, 0);
-    assert_eq!(of(&format!("{MALLOC}; %23 = %0")).1, 2);
-    assert_eq!(of(&format!("{MALLOC}; %24 = %0")).1, 0);
+    assert_eq!(of(&format!("{MALLOC}; %31 = %0")).1, 2);
+    assert_eq!(of(&format!("{MALLOC}; %32 = %0")).1, 0);
 }
 
 #[test]
@@ -262,7 +262,10 @@ proptest! {
         prop_assume!(copies.len() < 100);
         let own: Vec<(String, String)> =
             bodies.iter().enumerate().map(|(i, b)| (format!("f{i}"), b.join(";"))).collect();
-        let [none, ours] = [0, usize::MAX].map(|clones| run(&own, clones).0);
+        let none = run(&own, 0).0;
+        let (ours, clones) = run(&own, usize::MAX);
+        // With as many clones the work may be too much, and the answer says less.
+        prop_assume!(clones < MIN_CLONES);
         prop_assert!(covers(&none, &ours), "{own:?}");
         let (all, clones) = run(&copies, usize::MAX);
         // Copies have clones for calls through pointers. With too few of these, calls share one, and the answer says less.

@@ -85,11 +85,11 @@ fn calls_of_the_unknown_do_all_that_calls_of_what_escaped_do() {
         let text = module(&[("_start", start), ("f", f), ("g", "")], &[], &["keep", "kept"]);
         outcome(&[&text], &models).1
     };
-    // A label, and a function that takes an argument where no convention has one.
-    for (offset, taken) in [(8, "atlabel %0"), (0, "param r12 %0")] {
+    // A label, and a function.
+    for (offset, taken) in [(8, "atlabel %0"), (0, "param rdi %0")] {
         for unknown in ["", "; %4 = unknown"] {
             let start = format!(
-                "%4 = address f +{offset}{unknown}; %6 = address f; escape %6; %5 = address g; call indirect %4 actual r12 %5"
+                "%4 = address f +{offset}{unknown}; %6 = address f; escape %6; %5 = address g; call indirect %4 actual rdi %5"
             );
             assert_eq!(gone(&start, &format!("{taken}; call indirect %0")), strings(&[]), "{start} {taken}");
         }

@@ -162,10 +162,11 @@ impl Effects {
             .unwrap_or_else(|| self.other(&decoded))
     }
 
-    /// The registers that the instruction reads or writes, a bit per slot, if the bytes are an instruction.
-    pub(crate) fn registers(&mut self, bytes: &[u8]) -> Option<u64> {
+    /// The registers that the instruction reads, a bit per slot, if the bytes are an instruction.
+    pub(crate) fn reads(&mut self, bytes: &[u8]) -> Option<u64> {
         let decoded = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
-        let used = self.0.info(&decoded).used_registers().iter().filter_map(|used| slot(used.register()));
+        let used = self.0.info(&decoded).used_registers().iter().filter(|used| accesses(used.access()).0);
+        let used = used.filter_map(|used| slot(used.register()));
         (!decoded.is_invalid()).then(|| used.fold(0, |all, slot| all | 1 << slot))
     }
 

@@ -9,19 +9,98 @@
 
 use super::builder::{ConstraintBuilder, RawConstraint};
 use super::module::FlowModule;
-use super::state::{Pending, RegisterState, SlotValue};
+use super::state::SlotValue;
 use super::unit::FlowResult;
-use super::walker::BlockWalker;
-use crate::cfl::components::Adjacency;
+use super::walk::Walk;
+use rustc_hash::FxHashSet;
+
+use crate::cfl::adjacency::Adjacency;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::relation::{Callee, Constraint};
 use crate::summary::{Definition, SymbolKind, Target};
 
+/// What a block does that decides what is passed on the stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StackEvent {
+    /// It writes the cell at this offset of the frame.
+    Cell(i64),
+    /// It writes through this value, which is not the caller's.
+    Through(ValueIdx),
+    /// It calls; true if the arguments of the next call may be on the stack already.
+    Call(bool),
+}
+
+/// The most blocks through which arguments of a call are looked for.
+const MOST_BLOCKS: usize = 256;
+
+/// What was written on some path since the last call: it may be on the stack for the next.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    cells: FxHashSet<i64>,
+    through: FxHashSet<ValueIdx>,
+    /// The paths are too many: anything may be.
+    any: bool,
+}
+
 impl Pending {
-    /// Whether anything was written through one of these values since the last call.
+    pub(super) fn has_cell(&self, cell: i64) -> bool {
+        self.any || self.cells.contains(&cell)
+    }
+
+    /// Whether anything was written through one of these values.
     pub(super) fn is_through(&self, values: &[bool]) -> bool {
         let is_one = |v: &ValueIdx| values.get(v.index()).copied().unwrap_or(false);
-        self.through.any || self.through.items.iter().any(is_one)
+        self.any || self.through.iter().any(is_one)
+    }
+}
+
+impl ConstraintBuilder {
+    /// An event in a block, once the states are final.
+    pub(super) fn note(&mut self, block: usize, event: StackEvent) {
+        if self.recording {
+            if self.events.len() <= block {
+                self.events.resize(block + 1, Vec::new());
+            }
+            self.events[block].push(event);
+        }
+    }
+
+    pub(super) fn events_of(&self, block: usize) -> &[StackEvent] {
+        self.events.get(block).map_or(&[], |events| events)
+    }
+
+    /// What may have been written since the last call, on the paths to the event of this number in the block.
+    pub(super) fn pending(&self, (block, before): (usize, usize), predecessors: &[Vec<u32>]) -> Pending {
+        let mut found = Pending::default();
+        let mut seen = FxHashSet::default();
+        let mut work = vec![self.events_of(block).get(..before).unwrap_or(&[])];
+        let mut blocks = vec![block];
+        while let (Some(events), Some(block)) = (work.pop(), blocks.pop()) {
+            let mut is_called = false;
+            for event in events.iter().rev() {
+                match event {
+                    StackEvent::Cell(cell) => _ = found.cells.insert(*cell),
+                    StackEvent::Through(value) => _ = found.through.insert(*value),
+                    StackEvent::Call(false) => {
+                        is_called = true;
+                        break;
+                    }
+                    StackEvent::Call(true) => {}
+                }
+            }
+            let before = predecessors.get(block).filter(|_| !is_called);
+            for block in before.into_iter().flatten().map(|block| *block as usize) {
+                if seen.insert(block) {
+                    work.push(self.events_of(block));
+                    blocks.push(block);
+                }
+            }
+            found.any |= seen.len() > MOST_BLOCKS;
+            if found.any {
+                break;
+            }
+        }
+        found
     }
 }
 
@@ -76,13 +155,13 @@ fn is_routine(name: &[u8]) -> bool {
     name.starts_with(b"__") || matches!(name, b"memcpy" | b"memmove" | b"memset")
 }
 
-impl BlockWalker<'_, '_, '_, '_> {
+impl Walk<'_, '_, '_, '_> {
     /// Something is written to where a value leads.
-    pub(super) fn writes_through(&mut self, state: &mut RegisterState, value: SlotValue) -> FlowResult<()> {
+    pub(super) fn writes_through(&mut self, value: SlotValue) -> FlowResult<()> {
         if !matches!(value, SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_)) {
             let to = self.builder.node(value)?;
             if !self.builder.is_foreign(to) {
-                state.pending.through.insert(to);
+                self.builder.note(self.block, StackEvent::Through(to));
             }
         }
         Ok(())
@@ -93,9 +172,6 @@ impl ConstraintBuilder {
     /// By value: it may be an address in the frame, as far as calls were written through it.
     pub(super) fn may_be_in_frame(&self) -> Vec<bool> {
         let mut may_be = vec![false; self.values.len() + 1];
-        if self.calls.iter().all(|call| call.pending.through.is_empty()) {
-            return may_be;
-        }
         // All memory in which addresses in the frame may be kept is one.
         let memory = ValueIdx::new(self.values.len());
         let mut flows: Vec<(u32, u32)> = Vec::new();

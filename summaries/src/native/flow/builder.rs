@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::state::{Pending, SlotValue, cells};
+use super::arguments::{Pending, StackEvent};
+use super::state::{SlotValue, cells};
 use super::unit::FlowResult;
 use crate::exposure::Exposure;
 use crate::ids::{AtomIdx, ValueIdx};
@@ -28,8 +29,8 @@ pub(super) enum ValueKey {
     Parameter(u8),
     /// What a register holds when the function returns.
     Result(u8),
-    /// The join of a register at the start of a block.
-    Join(usize, u8),
+    /// The union of different values of a register where a block begins.
+    Join,
     /// Made by an instruction; the second number tells its values apart.
     Op(usize, u8),
     /// The address of a place in the frame, by its offset.
@@ -59,17 +60,25 @@ pub(super) struct PendingCall {
     pub(super) actuals: Vec<(Register, ValueIdx)>,
     /// The callee's stack pointer at entry, from this function's.
     pub(super) rsp: Option<i64>,
-    pub(super) pending: Pending,
+    /// The block of the call, and its number among the events of the block.
+    pub(super) event: (usize, usize),
     pub(super) results: Vec<(Register, ValueIdx)>,
 }
 
 impl PendingCall {
     /// The cells of the frame that are passed, by their offset from the callee's stack pointer at entry: those that are
     /// written and never read, and those that were written just before. `None` if there are more than [`MAX_STACK_ARGUMENTS`].
-    fn stack_arguments(&self, stored: &[i64], loaded: &[i64]) -> Option<Vec<(i32, i64)>> {
+    fn stack_arguments(
+        &self,
+        stored: &[i64],
+        loaded: &[i64],
+        pending: impl FnOnce() -> Pending,
+    ) -> Option<Vec<(i32, i64)>> {
         let Some(rsp) = self.rsp else { return Some(Vec::new()) };
-        let may_pass = |cell: i64| self.pending.cells.contains(cell) || loaded.binary_search(&cell).is_err();
-        let above = stored.iter().filter(|cell| **cell >= rsp + 8 && may_pass(**cell));
+        let above = stored.get(stored.partition_point(|cell| *cell < rsp + 8)..).unwrap_or(&[]);
+        let is_loaded = |cell: &i64| loaded.binary_search(cell).is_ok();
+        let written = if above.iter().any(is_loaded) { pending() } else { Pending::default() };
+        let above = above.iter().filter(|cell| !is_loaded(cell) || written.has_cell(**cell));
         let passed: Vec<_> =
             above.map(|cell| ((*cell - rsp) as i32, *cell)).take(MAX_STACK_ARGUMENTS + 1).collect();
         (passed.len() <= MAX_STACK_ARGUMENTS).then_some(passed)
@@ -92,6 +101,8 @@ pub(super) struct ConstraintBuilder {
     target_numbers: FxHashMap<Target, u32>,
     pub(super) raw: Vec<RawConstraint>,
     pub(super) calls: Vec<PendingCall>,
+    /// By block: the events that decide what is passed on the stack.
+    pub(super) events: Vec<Vec<StackEvent>>,
     /// A frame that is an object escapes.
     pub(super) frame_escapes: bool,
     /// The states are final, so that what the walk says of an instruction is kept.
@@ -136,6 +147,12 @@ impl ConstraintBuilder {
             self.values.push(key);
         }
         value
+    }
+
+    /// A value for a union.
+    pub(super) fn fresh(&mut self) -> ValueIdx {
+        self.values.push(ValueKey::Join);
+        ValueIdx::new(self.values.len() - 1)
     }
 
     /// What a value is the value of.
@@ -381,7 +398,11 @@ impl ConstraintBuilder {
     }
 
     /// The summary of what was recorded; the caller fills in atoms and entries.
-    pub(super) fn finish(mut self, indirect_entry_values: &[ValueIdx]) -> FunctionSummary {
+    pub(super) fn finish(
+        mut self,
+        indirect_entry_values: &[ValueIdx],
+        predecessors: &[Vec<u32>],
+    ) -> FunctionSummary {
         self.leave_out_preserved();
         let needed = self.needed();
         let is_needed = |v: ValueIdx| needed.get(v.index()).copied().unwrap_or(false);
@@ -396,11 +417,13 @@ impl ConstraintBuilder {
             Some(rsp) => call.tail && rsp == 0,
             None => self.has_cells(),
         };
-        let in_frame_at = self.may_be_in_frame();
+        let is_through = self.events.iter().flatten().any(|event| matches!(event, StackEvent::Through(_)));
+        let in_frame_at = if is_through { self.may_be_in_frame() } else { Vec::new() };
         let stored = self.cells_of(true);
         let loaded = self.cells_of(false);
+        let pending = |call: &PendingCall| self.pending(call.event, predecessors);
         let arguments: Vec<_> =
-            self.calls.iter().map(|call| call.stack_arguments(&stored, &loaded)).collect();
+            self.calls.iter().map(|call| call.stack_arguments(&stored, &loaded, || pending(call))).collect();
         let frame = self.raw.iter().any(leaks)
             || self.calls.iter().any(is_left)
             || arguments.iter().any(Option::is_none);
@@ -452,7 +475,8 @@ impl ConstraintBuilder {
         let mut call_sites = Vec::with_capacity(self.calls.len());
         for (call, arguments) in std::mem::take(&mut self.calls).into_iter().zip(arguments) {
             let in_memory = arguments.is_none();
-            let by_value = call.pending.is_through(&in_frame_at);
+            let by_value =
+                frame && is_through && self.pending(call.event, predecessors).is_through(&in_frame_at);
             let mut stack = Vec::new();
             for (offset, cell) in arguments.into_iter().flatten() {
                 let value = match frame {

@@ -5,20 +5,16 @@
 //! them count. Behind a call all registers hold what they held before, or what is returned there: there are attributes by which a callee preserves
 //! what the psABI lets it clobber. Of the stack, a callee gets what was written since the last call and what the function itself never reads.
 
+use super::arguments::StackEvent;
 use super::builder::{PendingCall, ValueKey};
-use super::state::{RegisterState, SlotValue};
+use super::state::SlotValue;
 use super::unit::{CALLERS_REGISTER, Destination, FlowResult, Op};
-use super::walker::{BlockExit, BlockWalker, RESULTS};
+use super::walk::{BlockExit, RESULTS, Walk};
 use crate::native::decode::Flow;
 use crate::native::decode::effects::{RegisterId, SLOTS};
-use crate::registers::{self, CONVENTIONAL, R8, RAX, RBP, RCX, RDI, RDX, RSP, SAVED};
+use crate::registers::{self, PASSED, R8, RAX, RCX, RDI, RDX, RSP, SAVED};
 use crate::relation::Callee;
 use crate::summary::Target;
-
-/// What is passed between modules and through pointers by any convention: all but rbp and the stacks.
-const ANY_ARGUMENTS: u64 = registers::ALL & !registers::set(&[RSP, RBP]);
-/// What may be passed by compilers that know the callee.
-const LOCAL_ARGUMENTS: u64 = registers::ALL & !registers::set(&[RSP]);
 
 /// The registers of a result of three elements, as clang returns vectors, and of one of four.
 const OF_THREE: u64 = registers::set(&[RAX, RCX, RDX]);
@@ -41,25 +37,26 @@ fn thunk_register(name: &[u8]) -> Option<RegisterId> {
     (found.0 != RSP).then_some(found.0)
 }
 
-impl BlockWalker<'_, '_, '_, '_> {
-    pub(super) fn jump(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> FlowResult<BlockExit> {
+impl Walk<'_, '_, '_, '_> {
+    pub(super) fn jump(&mut self, at: usize, op: &Op) -> FlowResult<BlockExit> {
         let falls = op.flow != Flow::Jump;
         match self.unit.destination(self.module, op)? {
             Destination::Inner(to) => Ok(BlockExit::To(to, falls)),
             Destination::Outer(target, offset) => {
-                if state.get(RSP) != SlotValue::Frame(0) {
+                if self.get(RSP) != SlotValue::Frame(0) {
                     self.builder.entered_in_frame.push((target, offset));
                     return Err(format!("a jump out of the frame at {:#x}", op.offset));
                 }
                 if self.module.name(target) == RETURN_THUNK {
-                    self.ret(op, state)?;
+                    self.ret(op)?;
                     return Ok(if falls { BlockExit::Falls } else { BlockExit::Ends });
                 }
                 if let Some(register) = thunk_register(self.module.name(target)) {
-                    let value = self.used(op, state.get(register))?;
-                    self.tail(at, op, state, value)?;
+                    let value = self.get(register);
+                    let value = self.used(op, value)?;
+                    self.tail(at, op, value)?;
                 } else {
-                    self.site(at, op, &mut state.clone(), Callee::Direct { target, offset }, false)?;
+                    self.site(at, op, Callee::Direct { target, offset }, false)?;
                 }
                 Ok(if falls { BlockExit::Falls } else { BlockExit::Ends })
             }
@@ -67,17 +64,11 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     /// A jump through a register or memory.
-    pub(super) fn jump_through(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &RegisterState,
-        value: SlotValue,
-    ) -> FlowResult<BlockExit> {
+    pub(super) fn jump_through(&mut self, at: usize, op: &Op, value: SlotValue) -> FlowResult<BlockExit> {
         if value == SlotValue::Undefined {
             return Ok(BlockExit::Labels);
         }
-        match state.get(RSP) {
+        match self.get(RSP) {
             SlotValue::Frame(o) if o > 0 => {
                 return Err(format!("a jump without a return address at {:#x}", op.offset));
             }
@@ -87,7 +78,7 @@ impl BlockWalker<'_, '_, '_, '_> {
             rsp => {
                 self.builder.leaves_on(rsp);
                 let before = self.builder.calls.len();
-                self.tail(at, op, state, value)?;
+                self.tail(at, op, value)?;
                 let is_in_frame = matches!(rsp, SlotValue::Frame(o) if o < 0);
                 for call in self.builder.calls.get_mut(before..).unwrap_or(&mut []) {
                     call.in_frame = is_in_frame;
@@ -98,13 +89,7 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     /// A jump to wherever a value leads.
-    pub(super) fn tail(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &RegisterState,
-        value: SlotValue,
-    ) -> FlowResult<()> {
+    pub(super) fn tail(&mut self, at: usize, op: &Op, value: SlotValue) -> FlowResult<()> {
         let callee = match value {
             SlotValue::Place(number, offset) => match self.builder.target(number) {
                 Some(target) => Callee::Direct { target, offset },
@@ -112,13 +97,14 @@ impl BlockWalker<'_, '_, '_, '_> {
             },
             value => self.indirect(value)?,
         };
-        self.site(at, op, &mut state.clone(), callee, false)
+        self.site(at, op, callee, false)
     }
 
     /// The function returns to its caller, on the stack that it was entered on.
-    pub(super) fn ret(&mut self, op: &Op, state: &RegisterState) -> FlowResult<()> {
-        self.builder.leaves_on(state.get(RSP));
-        let is_own = match state.get(RSP) {
+    pub(super) fn ret(&mut self, op: &Op) -> FlowResult<()> {
+        let rsp = self.get(RSP);
+        self.builder.leaves_on(rsp);
+        let is_own = match rsp {
             SlotValue::Frame(offset) => offset == 0,
             // Somewhere in the frame, where it was aligned. With a switch of stacks what is at the top of the other one is jumped to.
             SlotValue::Node(node, offset) => {
@@ -129,16 +115,17 @@ impl BlockWalker<'_, '_, '_, '_> {
         if self.builder.recording && (!is_own || self.builder.moves_return) {
             return Err(format!("a return at {:#x} that may be none to the caller", op.offset));
         }
-        self.leaves(op, state)?;
-        self.builder.keeps_rax |= state.keeps_rax();
+        self.leaves(op)?;
+        self.builder.keeps_rax |= self.facts.keeps_rax();
         // A third element comes with two others, and a fourth with three. Otherwise the register is left over.
+        let written = self.facts.written;
         let is_result = |slot: &RegisterId| match *slot {
-            RCX => state.written & OF_THREE == OF_THREE,
-            R8 => state.written & OF_FOUR == OF_FOUR,
+            RCX => written & OF_THREE == OF_THREE,
+            R8 => written & OF_FOUR == OF_FOUR,
             _ => true,
         };
         for slot in RESULTS.into_iter().filter(is_result) {
-            if let Some(value) = self.given(op, state, slot)? {
+            if let Some(value) = self.given(op, slot)? {
                 let to = self.builder.value(ValueKey::Result(slot));
                 self.builder.flow(value, to, Some(0))?;
             }
@@ -147,43 +134,43 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     /// The value of rax for a callee. The caller finds it again if the callee leaves rax alone.
-    fn left_in_rax(&mut self, at: usize, state: &RegisterState) -> FlowResult<SlotValue> {
-        if !state.keeps_rax() {
-            return Ok(state.get(RAX));
+    fn left_in_rax(&mut self, at: usize) -> FlowResult<SlotValue> {
+        if !self.facts.keeps_rax() {
+            return Ok(self.get(RAX));
         }
         let own = SlotValue::Node(self.builder.value(ValueKey::Parameter(RAX)), 0);
-        match state.get(RAX) {
+        match self.get(RAX) {
             SlotValue::Saved(_) => Ok(own),
             value => self.join_at(ValueKey::Op(at, 89), [value, own], Some(0)),
         }
     }
 
     /// Control leaves the function in this state. It has saved the registers that it must preserve, or has not touched them.
-    fn leaves(&mut self, op: &Op, state: &RegisterState) -> FlowResult<()> {
+    fn leaves(&mut self, op: &Op) -> FlowResult<()> {
         if !self.builder.recording {
             return Ok(());
         }
         let (unsure, given) = self.builder.kept(self.unit.function_at((op.atom, op.offset)));
         // A label may be entered with anything in its registers.
         let is_entered = self.unit.labels.iter().any(|label| label.1);
-        let is_sure = !is_entered && state.get(RSP) == SlotValue::Frame(0);
-        let is_lost = |slot: RegisterId| match state.get(slot) {
+        let is_sure = !is_entered && self.get(RSP) == SlotValue::Frame(0);
+        let mut is_lost = |slot: RegisterId| match self.get(slot) {
             SlotValue::Saved(register) if register == slot => given & 1 << slot != 0,
             _ => is_sure && unsure & 1 << slot == 0,
         };
         if (0..16).any(|slot| SAVED & 1 << slot != 0 && is_lost(slot)) {
             return Err(format!("{CALLERS_REGISTER} is not there at {:#x}", op.offset));
         }
-        *self.builder.clobbered.get_or_insert(0) |= state.written;
+        *self.builder.clobbered.get_or_insert(0) |= self.facts.written;
         Ok(())
     }
 
-    pub(super) fn call(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> FlowResult<BlockExit> {
+    pub(super) fn call(&mut self, at: usize, op: &Op) -> FlowResult<BlockExit> {
         let (target, offset) = match self.unit.destination(self.module, op)? {
             Destination::Inner(to) => {
                 // A call to get at the instruction pointer: it pushes a label.
                 let label = self.builder.place(Target::Atom(op.atom), op.end as i64);
-                self.push(op, state, label)?;
+                self.push(op, label)?;
                 return match to == at + 1 {
                     true => Ok(BlockExit::To(to, false)),
                     false => Err(format!("a call of a place in its own function at {:#x}", op.offset)),
@@ -196,14 +183,15 @@ impl BlockWalker<'_, '_, '_, '_> {
         }
         if self.module.is_tls_get_addr(target) {
             let unknown = self.builder.unknown();
-            state.set(RAX, SlotValue::Node(unknown, 0));
+            self.set(RAX, SlotValue::Node(unknown, 0));
             return Ok(BlockExit::Falls);
         }
         if let Some(register) = thunk_register(self.module.name(target)) {
-            let value = self.used(op, state.get(register))?;
-            return self.call_through(at, op, state, value);
+            let value = self.get(register);
+            let value = self.used(op, value)?;
+            return self.call_through(at, op, value);
         }
-        self.site(at, op, state, Callee::Direct { target, offset }, true)?;
+        self.site(at, op, Callee::Direct { target, offset }, true)?;
         Ok(BlockExit::Falls)
     }
 
@@ -215,13 +203,7 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     /// A call of whatever a value holds.
-    pub(super) fn call_through(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &mut RegisterState,
-        value: SlotValue,
-    ) -> FlowResult<BlockExit> {
+    pub(super) fn call_through(&mut self, at: usize, op: &Op, value: SlotValue) -> FlowResult<BlockExit> {
         let callee = match value {
             SlotValue::Place(target, offset) => match self.builder.target(target) {
                 Some(target) => Callee::Direct { target, offset },
@@ -231,34 +213,22 @@ impl BlockWalker<'_, '_, '_, '_> {
             SlotValue::Undefined => return Ok(BlockExit::Falls),
             value => self.indirect(value)?,
         };
-        self.site(at, op, state, callee, true)?;
+        self.site(at, op, callee, true)?;
         Ok(BlockExit::Falls)
     }
 
     /// A call site; `returns`: the callee comes back here, else to this function's caller.
-    pub(super) fn site(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &mut RegisterState,
-        callee: Callee,
-        returns: bool,
-    ) -> FlowResult<()> {
+    pub(super) fn site(&mut self, at: usize, op: &Op, callee: Callee, returns: bool) -> FlowResult<()> {
         let local = matches!(callee, Callee::Direct { target, .. } if self.module.is_local(target));
         if self.module.is_outlined(callee) {
             return Err(format!("a call of what was taken out of functions at {:#x}", op.offset));
         }
-        let (inside, to) = (self.module.may_be_inside_arguments(callee), state.get(RDI));
+        let (inside, to) = (self.module.may_be_inside_arguments(callee), self.get(RDI));
         let mut actuals = Vec::new();
-        // Thunks of indirect branches take any.
-        let any = !local && (returns || matches!(callee, Callee::Direct { .. }));
-        let passed = if any { ANY_ARGUMENTS } else { LOCAL_ARGUMENTS };
-        for slot in (0..SLOTS as RegisterId).filter(|s| passed & 1 << s != 0) {
-            // What takes arguments in other registers than these finds there all that anybody has.
-            let value = match CONVENTIONAL & 1 << slot != 0 {
-                true => self.given(op, state, slot)?.unwrap_or(SlotValue::None),
-                false if slot == RAX => self.left_in_rax(at, state)?,
-                false => state.get(slot),
+        for slot in (0..SLOTS as RegisterId).filter(|slot| registers::has(PASSED, *slot)) {
+            let value = match slot {
+                RAX => self.left_in_rax(at)?,
+                slot => self.given(op, slot)?.unwrap_or(SlotValue::None),
             };
             if !matches!(value, SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_)) {
                 actuals.push((slot, self.builder.node(value)?));
@@ -266,10 +236,10 @@ impl BlockWalker<'_, '_, '_, '_> {
         }
         if !returns && matches!(callee, Callee::Direct { .. }) {
             // What jumps through a register may well stay in the function.
-            self.leaves(op, state)?;
+            self.leaves(op)?;
         }
-        let formats = if local { Vec::new() } else { self.formats(callee, state) };
-        let rsp = match state.get(RSP) {
+        let formats = if local { Vec::new() } else { self.formats(callee) };
+        let rsp = match self.get(RSP) {
             SlotValue::Frame(o) if returns => Some(o - 8),
             SlotValue::Frame(o) => Some(o),
             _ => None,
@@ -288,37 +258,38 @@ impl BlockWalker<'_, '_, '_, '_> {
             offset: op.offset,
             callee,
             jump: !returns && matches!(callee, Callee::Indirect(_)),
-            no_vectors: !state.may_pass_vectors,
+            no_vectors: !self.facts.may_pass_vectors,
             formats,
             in_frame: false,
             tail: !returns,
             actuals,
             rsp,
-            pending: state.pending.clone(),
+            event: (self.block, self.builder.events_of(self.block).len()),
             results: results.clone(),
         });
+        self.builder.note(self.block, StackEvent::Call(inside));
         if !returns {
             return Ok(());
         }
         // The callee's own summary says which registers it writes or leaves alone.
-        let (written, left) = (state.written, state.left);
+        let (written, left) = (self.facts.written, self.facts.left);
         // A profiler's hook has no summary. Of rcx and r8 a summary says only what is returned there.
         let is_hook = self.module.is_hook(callee);
         for (slot, to) in results {
             if is_hook || matches!(slot, RCX | R8) {
-                self.builder.flow(state.get(slot), to, Some(0))?;
+                let before = self.get(slot);
+                self.builder.flow(before, to, Some(0))?;
             }
-            state.set(slot, SlotValue::Node(to, 0));
+            self.set(slot, SlotValue::Node(to, 0));
         }
-        state.written = written;
+        self.facts.written = written;
         if is_hook {
-            state.left = left;
+            self.facts.left = left;
         }
         if inside {
-            self.writes_through(state, to)?;
+            self.writes_through(to)?;
         } else {
-            state.pending = super::state::Pending::default();
-            state.pushed = false;
+            self.facts.pushed = false;
         }
         Ok(())
     }

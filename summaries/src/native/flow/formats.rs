@@ -5,8 +5,8 @@
 
 use super::builder::{ConstraintBuilder, ValueKey};
 use super::module::FlowModule;
-use super::state::{RegisterState, SlotValue};
-use super::walker::BlockWalker;
+use super::state::SlotValue;
+use super::walk::Walk;
 use crate::registers::{ARGUMENTS, Register};
 use crate::relation::{Callee, FormatArguments};
 use crate::summary::{Target, atom_flags};
@@ -14,14 +14,15 @@ use crate::summary::{Target, atom_flags};
 /// The most bytes of a format; a longer one bounds nothing.
 const MAX_FORMAT: usize = 4096;
 
-impl BlockWalker<'_, '_, '_, '_> {
+impl Walk<'_, '_, '_, '_> {
     /// The general registers that hold the address of a constant string, with the arguments that it asks for as a format.
-    pub(super) fn formats(&self, callee: Callee, state: &RegisterState) -> Vec<(Register, FormatArguments)> {
+    pub(super) fn formats(&mut self, callee: Callee) -> Vec<(Register, FormatArguments)> {
         if !self.builder.recording || !matches!(callee, Callee::Direct { .. }) {
             return Vec::new();
         }
         let count = |register: &Register| {
-            let (number, offset) = self.builder.place_in(state.get(*register))?;
+            let value = self.get(*register);
+            let (number, offset) = self.builder.place_in(value)?;
             let string = self.module.constant_string(self.builder.target(number)?, offset)?;
             Some((*register, arguments_of(string)?))
         };

@@ -3,10 +3,11 @@
 //! An address is exact if nothing but constants is added to one thing that holds an address; else it is somewhere around
 //! each of them. Thread-local storage is not followed: what is there has escaped. Nor is memory at a number.
 
+use super::arguments::StackEvent;
 use super::builder::ValueKey;
-use super::state::{RegisterState, SlotValue, cells};
+use super::state::{SlotValue, cells};
 use super::unit::{CALLERS_REGISTER, FlowResult, Op, RelocatedOperand};
-use super::walker::BlockWalker;
+use super::walk::Walk;
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::{Address, InstructionEffect, RegisterId, Segment};
 use crate::registers::{self, R11, R13, RAX, RSP, SAVED};
@@ -34,15 +35,9 @@ const NULL_PAGE: i64 = 4096;
 /// musl's `struct pthread`), and programs' variables precede it.
 const STACK_GUARD: i64 = 0x28;
 
-impl BlockWalker<'_, '_, '_, '_> {
+impl Walk<'_, '_, '_, '_> {
     /// What a memory operand means: a place in the frame, in a symbol, or what a value points to.
-    pub(super) fn address(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &RegisterState,
-        address: &Address,
-    ) -> FlowResult<Memory> {
+    pub(super) fn address(&mut self, at: usize, op: &Op, address: &Address) -> FlowResult<Memory> {
         let operand = if address.field { op.displacement } else { RelocatedOperand::Absent };
         if address.segment != Segment::None {
             let is_plain =
@@ -67,11 +62,11 @@ impl BlockWalker<'_, '_, '_, '_> {
             parts[0] = self.builder.place(Target::Atom(atom), offset as i64);
         }
         if let Some(base) = address.base {
-            parts[1] = self.used_in(op, state.get(base))?;
-            self.is_set(op, state, base)?;
+            parts[1] = self.used_in_at(op, base)?;
+            self.is_set(op, base)?;
         }
         if let Some(index) = address.index {
-            parts[2] = self.used_in(op, state.get(index))?;
+            parts[2] = self.used_in_at(op, index)?;
         }
         let constant = match operand {
             RelocatedOperand::Absent if !address.relative => address.displacement,
@@ -109,9 +104,9 @@ impl BlockWalker<'_, '_, '_, '_> {
 
     /// A register that `swiftcall` or `regcall` passes something in, and that is looked into or called, must not hold on some path what the
     /// caller left there. In others compilers leave nothing that is used.
-    pub(super) fn is_set(&self, op: &Op, state: &RegisterState, register: RegisterId) -> FlowResult<()> {
+    pub(super) fn is_set(&self, op: &Op, register: RegisterId) -> FlowResult<()> {
         let computes = matches!(op.effect, InstructionEffect::Lea { .. });
-        let is_left = registers::has(state.left & registers::set(&[RAX, R11, R13]), register);
+        let is_left = registers::has(self.facts.left & registers::set(&[RAX, R11, R13]), register);
         match self.builder.recording && !computes && is_left {
             true => Err(format!("{CALLERS_REGISTER} is used on some path at {:#x}", op.offset)),
             false => Ok(()),
@@ -119,7 +114,8 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     /// A register of an address. `lea` computes also with values that are not used.
-    fn used_in(&self, op: &Op, value: SlotValue) -> FlowResult<SlotValue> {
+    fn used_in_at(&mut self, op: &Op, slot: RegisterId) -> FlowResult<SlotValue> {
+        let value = self.get(slot);
         match op.effect {
             InstructionEffect::Lea { .. } => self.computed(op, value),
             _ => self.used(op, value),
@@ -147,14 +143,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         })
     }
 
-    pub(super) fn store(
-        &mut self,
-        op: &Op,
-        state: &mut RegisterState,
-        memory: Memory,
-        size: u32,
-        value: SlotValue,
-    ) -> FlowResult<()> {
+    pub(super) fn store(&mut self, op: &Op, memory: Memory, size: u32, value: SlotValue) -> FlowResult<()> {
         match memory {
             Memory::Frame(offset) => {
                 let place = (self.unit.function_at((op.atom, op.offset)), offset);
@@ -177,7 +166,7 @@ impl BlockWalker<'_, '_, '_, '_> {
                 self.builder.moves_return |=
                     covers && !matches!(value, SlotValue::None | SlotValue::Undefined);
                 for cell in cells(offset, size) {
-                    state.pending.cells.insert(cell);
+                    self.builder.note(self.block, StackEvent::Cell(cell));
                     self.builder.share_cell((place.0, cell));
                 }
                 self.builder.store_cell(offset, size, value)
@@ -197,7 +186,7 @@ impl BlockWalker<'_, '_, '_, '_> {
                 if !matches!(value, SlotValue::None | SlotValue::Undefined) && self.builder.is_in_frame(to) {
                     self.builder.put_at.insert((to, offset));
                 }
-                self.writes_through(state, SlotValue::Node(to, 0))?;
+                self.writes_through(SlotValue::Node(to, 0))?;
                 self.builder.store(value, to, offset, size)
             }
             Memory::Tls | Memory::Guard | Memory::Number => {
@@ -209,23 +198,17 @@ impl BlockWalker<'_, '_, '_, '_> {
         }
     }
 
-    pub(super) fn push(&mut self, op: &Op, state: &mut RegisterState, value: SlotValue) -> FlowResult<()> {
-        let rsp = state.get(RSP).plus(-8);
-        state.set(RSP, rsp);
+    pub(super) fn push(&mut self, op: &Op, value: SlotValue) -> FlowResult<()> {
+        let rsp = self.get(RSP).plus(-8);
+        self.set(RSP, rsp);
         let memory = self.stack(rsp)?;
-        self.store(op, state, memory, 8, value)
+        self.store(op, memory, 8, value)
     }
 
-    pub(super) fn pop(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &mut RegisterState,
-        to: RegisterId,
-    ) -> FlowResult<SlotValue> {
-        let rsp = state.get(RSP);
+    pub(super) fn pop(&mut self, at: usize, op: &Op, to: RegisterId) -> FlowResult<SlotValue> {
+        let rsp = self.get(RSP);
         let memory = self.stack(rsp)?;
-        state.set(RSP, rsp.plus(8));
+        self.set(RSP, rsp.plus(8));
         let value = self.load(ValueKey::Op(at, 63), memory, 8)?;
         self.taken_back(op, memory, Some(to), value)
     }

@@ -11,7 +11,6 @@
 mod arguments;
 mod builder;
 mod calls;
-mod compact;
 mod follow;
 mod formats;
 mod groups;
@@ -27,7 +26,6 @@ mod transfer;
 mod unit;
 mod nonstandard_registers;
 mod walk;
-mod walker;
 
 pub(crate) use module::{FlowModule, FlowTables, References};
 

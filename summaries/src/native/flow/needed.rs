@@ -4,7 +4,7 @@
 //! of the stores anybody looks at.
 
 use super::builder::{ConstraintBuilder, RawConstraint, ValueKey};
-use crate::cfl::components::Adjacency;
+use crate::cfl::adjacency::Adjacency;
 use crate::relation::{Callee, Constraint};
 
 impl ConstraintBuilder {

@@ -14,19 +14,19 @@ use crate::registers::{self, R12, R13, R14, R15};
 const KEPT: u64 = registers::set(&[R12, R13, R14, R15]);
 
 impl FlowModule<'_, '_> {
-    /// Whether the atom uses a register that it doesn't put away.
+    /// Whether the atom reads a register that it doesn't put away.
     pub(super) fn may_take_registers(&self, atom: AtomIdx, effects: &mut Effects) -> bool {
         let Some((_, _, bytes)) = self.code(atom) else { return true };
         let mut instructions = Vec::new();
         if decode::decode(bytes, 0, &mut instructions).is_err() {
             return true;
         }
-        let (mut used, mut put) = (0, 0);
+        let (mut read, mut put) = (0, 0);
         for instruction in instructions {
             let at = instruction.offset as usize;
             let own = bytes.get(at..at + usize::from(instruction.len)).unwrap_or(&[]);
-            let Some(registers) = effects.registers(own) else { return true };
-            used |= registers;
+            let Some(registers) = effects.reads(own) else { return true };
+            read |= registers;
             if let InstructionEffect::Push(Operand::Register(from))
             | InstructionEffect::Move { to: Operand::Memory(_), from: Operand::Register(from) } =
                 effects.effect(own, 0)
@@ -34,6 +34,6 @@ impl FlowModule<'_, '_> {
                 put |= 1 << from;
             }
         }
-        used & !put & KEPT != 0
+        read & !put & KEPT != 0
     }
 }

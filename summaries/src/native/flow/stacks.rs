@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::builder::{ConstraintBuilder, PendingCall, RawConstraint, ValueKey};
 use super::state::SlotValue;
 use super::unit::FlowResult;
-use crate::cfl::components::Adjacency;
+use crate::cfl::adjacency::Adjacency;
 use crate::ids::ValueIdx;
 use crate::relation::{Callee, Constraint};
 use crate::summary::Target;

@@ -6,8 +6,8 @@
 //! changes nothing either, since compilers leave a register unset where it has no value. That it is so on some path is known besides (`left`).
 
 use crate::ids::ValueIdx;
-use crate::native::decode::effects::{RegisterId, SLOTS};
-use crate::registers::{self, RAX, RCX};
+use crate::native::decode::effects::RegisterId;
+use crate::registers::{self, CONVENTIONAL, RAX, RBP, RCX, RSP};
 
 /// What a slot may hold at a point of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,72 +60,11 @@ impl SlotValue {
     }
 }
 
-/// A set of which nobody needs to know the members where there are many.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct BoundedSet<T> {
-    /// The elements that are listed, sorted.
-    pub(super) items: Vec<T>,
-    /// They are too many to list: it may be any.
-    pub(super) any: bool,
-}
-
-impl<T> Default for BoundedSet<T> {
-    fn default() -> Self {
-        BoundedSet { items: Vec::new(), any: false }
-    }
-}
-
-impl<T: Copy + Ord> BoundedSet<T> {
-    const MOST: usize = 64;
-
-    pub(super) fn insert(&mut self, item: T) {
-        if self.any {
-            return;
-        }
-        if let Err(at) = self.items.binary_search(&item) {
-            self.items.insert(at, item);
-        }
-        if self.items.len() > Self::MOST {
-            self.any = true;
-            self.items.clear();
-        }
-    }
-
-    pub(super) fn contains(&self, item: T) -> bool {
-        self.any || self.items.binary_search(&item).is_ok()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        !self.any && self.items.is_empty()
-    }
-
-    fn join(&mut self, other: &BoundedSet<T>) -> bool {
-        let before = (self.any, self.items.len());
-        if other.any {
-            self.any = true;
-            self.items.clear();
-        }
-        for item in &other.items {
-            self.insert(*item);
-        }
-        before != (self.any, self.items.len())
-    }
-}
-
 /// The cells that `size` bytes at an offset of a frame touch.
 pub(super) fn cells(offset: i64, size: u32) -> impl Iterator<Item = i64> {
     let first = offset.div_euclid(8);
     let last = offset.saturating_add(i64::from(size.max(1)) - 1).div_euclid(8);
     (first..=last).map(|cell| cell * 8)
-}
-
-/// What was written since the last call: it may be on the stack for the next.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Pending {
-    /// Offsets of cells of the frame, multiples of 8.
-    pub(super) cells: BoundedSet<i64>,
-    /// Through which values something was written, that were not the caller's.
-    pub(super) through: BoundedSet<ValueIdx>,
 }
 
 /// The number in rcx: how often a string instruction is repeated.
@@ -137,50 +76,54 @@ pub(super) enum RepeatCount {
     Any,
 }
 
-/// What all slots hold at a point of the function.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RegisterState {
-    pub(super) slots: [SlotValue; SLOTS],
-    /// Bits of slots that this function wrote to, on some path.
+/// The facts of the paths to a point of the function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PathFacts {
+    /// The slots that this function wrote to on some path, a bit each.
     pub(super) written: u64,
-    pub(super) pending: Pending,
+    /// The slots that hold on some path what the caller left in a register that passes nothing, a bit each.
+    pub(super) left: u64,
     /// Something other than what the caller saved was pushed since the last call.
     pub(super) pushed: bool,
     /// On some path al is not known to be zero. It says to callees with variable arguments how many vector registers they are passed.
     pub(super) may_pass_vectors: bool,
     pub(super) repeats: RepeatCount,
-    /// Bits of slots that hold on some path what the caller left in a register that passes nothing.
-    pub(super) left: u64,
 }
 
-impl RegisterState {
-    pub(super) fn unreached() -> Self {
-        RegisterState {
-            slots: [SlotValue::Undefined; SLOTS],
-            written: 0,
-            pending: Pending::default(),
-            pushed: false,
-            may_pass_vectors: false,
-            repeats: RepeatCount::Unreached,
-            left: 0,
-        }
-    }
+impl PathFacts {
+    pub(super) const UNREACHED: PathFacts = PathFacts {
+        written: 0,
+        left: 0,
+        pushed: false,
+        may_pass_vectors: false,
+        repeats: RepeatCount::Unreached,
+    };
 
-    pub(super) fn get(&self, slot: u8) -> SlotValue {
-        self.slots.get(usize::from(slot)).copied().unwrap_or(SlotValue::None)
-    }
+    /// The facts where callers enter: each register that passes nothing holds what they left there.
+    pub(super) const ENTRY: PathFacts = PathFacts {
+        left: registers::ALL & !CONVENTIONAL & !registers::set(&[RSP]),
+        may_pass_vectors: true,
+        repeats: RepeatCount::Any,
+        ..PathFacts::UNREACHED
+    };
 
-    pub(super) fn set(&mut self, slot: u8, value: SlotValue) {
-        if let Some(place) = self.slots.get_mut(usize::from(slot)) {
-            *place = value;
-            self.written |= 1 << slot;
-            self.may_pass_vectors |= slot == RAX;
-            if slot == RCX {
-                self.repeats = RepeatCount::Any;
-            }
-            self.left &= !(1 << slot);
-            self.left |= u64::from(matches!(value, SlotValue::Saved(_))) << slot;
+    /// The facts at a label that control may enter from anywhere: all registers but rsp and rbp hold values.
+    pub(super) const LABEL: PathFacts = PathFacts {
+        written: registers::ALL & !registers::set(&[RSP, RBP]),
+        may_pass_vectors: true,
+        repeats: RepeatCount::Any,
+        ..PathFacts::UNREACHED
+    };
+
+    /// A slot gets a value.
+    pub(super) fn set(&mut self, slot: RegisterId, value: SlotValue) {
+        self.written |= 1 << slot;
+        self.may_pass_vectors |= slot == RAX;
+        if slot == RCX {
+            self.repeats = RepeatCount::Any;
         }
+        self.left &= !(1 << slot);
+        self.left |= u64::from(matches!(value, SlotValue::Saved(_))) << slot;
     }
 
     /// On some path rax holds what the caller left there.
@@ -188,42 +131,25 @@ impl RegisterState {
         registers::has(self.left, RAX)
     }
 
-    /// The state behind an edge that may never be taken: a call that may not return, a jump to any label, a landing pad. Only of rax it is
+    /// The facts behind an edge that may never be taken: a call that may not return, a jump to any label, a landing pad. Only of rax it is
     /// still known that the caller left it.
     pub(super) fn behind_guess(mut self) -> Self {
         self.left &= registers::set(&[RAX]);
         self
     }
 
-    /// Join what an edge brings. `own` gives the value that stands for the union in a slot here, which holds so much now. True if anything changed.
-    pub(super) fn join(
-        &mut self,
-        other: &RegisterState,
-        mut own: impl FnMut(u8, SlotValue) -> ValueIdx,
-    ) -> bool {
-        let mut changed = false;
-        for (i, (mine, new)) in (0u8..).zip(self.slots.iter_mut().zip(&other.slots)) {
-            // What already stands for a union takes in anything.
-            let joined = mine.join(*new).unwrap_or_else(|| SlotValue::Node(own(i, *mine), 0));
-            changed |= joined != *mine;
-            *mine = joined;
-        }
-        changed |= other.written & !self.written != 0
-            || other.pushed && !self.pushed
-            || other.may_pass_vectors && !self.may_pass_vectors
-            || other.left & !self.left != 0;
+    /// Joins the facts of another path; true if anything changed.
+    pub(super) fn join(&mut self, other: &PathFacts) -> bool {
+        let before = *self;
         self.written |= other.written;
+        self.left |= other.left;
         self.pushed |= other.pushed;
         self.may_pass_vectors |= other.may_pass_vectors;
-        let repeats = match (self.repeats, other.repeats) {
+        self.repeats = match (self.repeats, other.repeats) {
             (RepeatCount::Unreached, repeats) | (repeats, RepeatCount::Unreached) => repeats,
             (one, other) if one == other => one,
             _ => RepeatCount::Any,
         };
-        changed |= repeats != self.repeats;
-        self.repeats = repeats;
-        self.left |= other.left;
-        changed |= self.pending.cells.join(&other.pending.cells);
-        changed | self.pending.through.join(&other.pending.through)
+        *self != before
     }
 }

@@ -1,4 +1,4 @@
-//! What each instruction does to the state, and the constraints that it makes.
+//! What each instruction does to the and the constraints that it makes.
 //!
 //! The walk runs twice over a function: first to a fixpoint of the states, when constraints are thrown away, then once
 //! through every block to keep them. Values are made by key (instruction and place in it), so that both walks mean the
@@ -6,17 +6,17 @@
 
 use super::builder::ValueKey;
 use super::memory::Memory;
-use super::state::{RegisterState, RepeatCount, SlotValue};
+use super::state::{PathFacts, RepeatCount, SlotValue};
 use super::unit::{CALLERS_REGISTER, FlowResult, Op, RelocatedOperand};
-use super::walker::{BlockExit, BlockWalker};
+use super::walk::{BlockExit, Walk};
 use crate::exposure::Exposure;
 use crate::native::decode::effects::{Address, InstructionEffect, Operand, RegisterId, Transfer};
 use crate::registers::{self, R11, RAX, RBP, RCX, RDI, RSI, RSP, SAVED, XMM0};
 use crate::summary::Target;
 
 /// Bytes that a string instruction writes; 0 is an unknown number. A function that sets the direction flag is not understood.
-fn moved_bytes(op: &Op, state: &RegisterState, size: u32) -> u32 {
-    match (op.element, state.repeats) {
+fn moved_bytes(op: &Op, facts: &PathFacts, size: u32) -> u32 {
+    match (op.element, facts.repeats) {
         (Some(element), RepeatCount::Known(count)) => {
             count.checked_mul(element).filter(|bytes| *bytes <= MAX_STRING).unwrap_or(0)
         }
@@ -27,23 +27,25 @@ fn moved_bytes(op: &Op, state: &RegisterState, size: u32) -> u32 {
 /// The most bytes of a string instruction; a larger number is unknown. Each 8 of them are a cell of the frame.
 const MAX_STRING: u32 = 4096;
 
-impl BlockWalker<'_, '_, '_, '_> {
+impl Walk<'_, '_, '_, '_> {
     /// Go through one instruction, and say where control leaves it to.
-    pub(super) fn step(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> FlowResult<BlockExit> {
-        let exit = self.step_effect(at, op, state)?;
-        state.may_pass_vectors &= !op.clears_al;
+    pub(super) fn step(&mut self, at: usize, op: &Op) -> FlowResult<BlockExit> {
+        self.pushed_at_call = self.facts.pushed;
+        let exit = self.step_effect(at, op)?;
+        self.facts.may_pass_vectors &= !op.clears_al;
         if let Some(count) = op.sets_count {
-            state.repeats = RepeatCount::Known(count);
+            self.facts.repeats = RepeatCount::Known(count);
         } else if op.element.is_some() {
-            state.repeats = RepeatCount::Known(0);
+            self.facts.repeats = RepeatCount::Known(0);
         }
         Ok(exit)
     }
 
-    fn step_effect(&mut self, at: usize, op: &Op, state: &mut RegisterState) -> FlowResult<BlockExit> {
+    fn step_effect(&mut self, at: usize, op: &Op) -> FlowResult<BlockExit> {
         let strange = |what: &str| Err(format!("{what} at {:#x}", op.offset));
         if op.tls_call {
-            state.set(RAX, SlotValue::Node(self.builder.unknown(), 0));
+            let unknown = self.builder.unknown();
+            self.set(RAX, SlotValue::Node(unknown, 0));
             return Ok(BlockExit::Falls);
         }
         // What a relocation puts in a constant is an address like any other.
@@ -61,103 +63,104 @@ impl BlockWalker<'_, '_, '_, '_> {
                 if let InstructionEffect::Compare { with: Some(address) } = &op.effect
                     && op.exposure != Exposure::Nothing
                 {
-                    let value = self.operand(at, op, state, Operand::Memory(*address))?;
+                    let value = self.operand(at, op, Operand::Memory(*address))?;
                     self.builder.expose(value, op.exposure)?;
                 }
             }
             InstructionEffect::Keep if by_relocation => return strange("an address added to memory"),
             InstructionEffect::Padding | InstructionEffect::Keep => {}
             InstructionEffect::Add { to, .. } | InstructionEffect::Align { to } if by_relocation => {
-                let values = [state.get(*to), self.immediate(op)];
+                let values = [self.get(*to), self.immediate(op)];
                 let joined = self.join(ValueKey::Op(at, *to), values)?;
-                state.set(*to, joined);
+                self.set(*to, joined);
             }
             InstructionEffect::Move { to, from } => {
                 let value = match (*to, *from) {
                     (Operand::Register(to), Operand::Memory(from)) => {
-                        self.operand_in_memory(at, op, state, &from, Some(to))?
+                        self.operand_in_memory(at, op, &from, Some(to))?
                     }
-                    _ => self.operand(at, op, state, *from)?,
+                    _ => self.operand(at, op, *from)?,
                 };
                 self.builder.expose(value, op.exposure)?;
-                self.assign(at, op, state, *to, value)?;
+                self.assign(at, op, *to, value)?;
             }
             InstructionEffect::Lea { to, from } => {
-                let index = from.index.map_or(SlotValue::None, |index| state.get(index));
+                let index = from.index.map_or(SlotValue::None, |index| self.get(index));
                 self.builder.expose(index, op.exposure)?;
-                let value = match self.address(at, op, state, from)? {
+                let value = match self.address(at, op, from)? {
                     Memory::Frame(o) => SlotValue::Frame(o),
                     Memory::At(node, Some(o)) => SlotValue::Node(node, o),
                     Memory::At(node, None) => self.join(ValueKey::Op(at, 60), [SlotValue::Node(node, 0)])?,
                     Memory::Guard | Memory::Number | Memory::Nowhere | Memory::Tls => SlotValue::None,
                     Memory::Got(_) => return strange("the address of an entry of the offset table"),
                 };
-                state.set(*to, value);
+                self.set(*to, value);
             }
             InstructionEffect::Add { to, by } => {
-                let value = self.computed(op, state.get(*to))?.plus(*by);
-                state.set(*to, value);
+                let value = self.computed_at(op, *to)?.plus(*by);
+                self.set(*to, value);
             }
             InstructionEffect::Align { to } => {
-                self.builder.expose(state.get(*to), op.exposure)?;
-                let value = match self.computed(op, state.get(*to))? {
+                let value = self.get(*to);
+                self.builder.expose(value, op.exposure)?;
+                let value = match self.computed_at(op, *to)? {
                     SlotValue::Frame(_) => SlotValue::Node(self.builder.somewhere_in_frame(), 0),
                     value => self.join(ValueKey::Op(at, *to), [value])?,
                 };
-                state.set(*to, value);
+                self.set(*to, value);
             }
-            InstructionEffect::Zero { to } => state.set(*to, SlotValue::None),
+            InstructionEffect::Zero { to } => self.set(*to, SlotValue::None),
             InstructionEffect::Push(from) => {
-                let value = self.operand(at, op, state, *from)?;
-                state.pushed |= !matches!(value, SlotValue::Saved(_));
-                self.push(op, state, value)?;
+                let value = self.operand(at, op, *from)?;
+                self.facts.pushed |= !matches!(value, SlotValue::Saved(_));
+                self.push(op, value)?;
             }
             InstructionEffect::Pop(RSP) => {
                 return Err(format!("the stack pointer is popped at {:#x}", op.offset));
             }
             InstructionEffect::Pop(to) => {
-                let value = self.pop(at, op, state, *to)?;
-                state.set(*to, value);
+                let value = self.pop(at, op, *to)?;
+                self.set(*to, value);
             }
             InstructionEffect::Leave => {
-                let rbp = state.get(RBP);
-                state.set(RSP, rbp);
-                let value = self.pop(at, op, state, RBP)?;
-                state.set(RBP, value);
+                let rbp = self.get(RBP);
+                self.set(RSP, rbp);
+                let value = self.pop(at, op, RBP)?;
+                self.set(RBP, value);
             }
             InstructionEffect::StringMove { size } => {
-                let size = moved_bytes(op, state, *size);
-                self.string_move(at, op, state, size)?;
+                let size = moved_bytes(op, &self.facts, *size);
+                self.string_move(at, op, size)?;
             }
             InstructionEffect::StringStore { size } => {
-                let size = moved_bytes(op, state, *size);
-                self.string_store(at, op, state, size)?;
+                let size = moved_bytes(op, &self.facts, *size);
+                self.string_store(at, op, size)?;
             }
-            InstructionEffect::Other(transfer) => self.other(at, op, state, transfer)?,
+            InstructionEffect::Other(transfer) => self.other(at, op, transfer)?,
             InstructionEffect::System => {
                 for slot in (0..16).filter(|s| *s != RSP) {
-                    if let Some(value) = self.given(op, state, slot)? {
+                    if let Some(value) = self.given(op, slot)? {
                         self.builder.escape(value)?;
                     }
                 }
                 let unknown = self.builder.unknown();
-                state.set(RAX, SlotValue::Node(unknown, 0));
-                state.set(RCX, SlotValue::None);
-                state.set(R11, SlotValue::None);
+                self.set(RAX, SlotValue::Node(unknown, 0));
+                self.set(RCX, SlotValue::None);
+                self.set(R11, SlotValue::None);
             }
             InstructionEffect::Unmodelled => return strange("an instruction that is not modelled"),
             InstructionEffect::Stop => return Ok(BlockExit::Ends),
-            InstructionEffect::Jump => return self.jump(at, op, state),
-            InstructionEffect::Call => return self.call(at, op, state),
+            InstructionEffect::Jump => return self.jump(at, op),
+            InstructionEffect::Call => return self.call(at, op),
             InstructionEffect::CallThrough(from) => {
-                let value = self.target(at, op, state, *from)?;
-                return self.call_through(at, op, state, value);
+                let value = self.target(at, op, *from)?;
+                return self.call_through(at, op, value);
             }
             InstructionEffect::JumpThrough(from) => {
-                let value = self.target(at, op, state, *from)?;
-                return self.jump_through(at, op, state, value);
+                let value = self.target(at, op, *from)?;
+                return self.jump_through(at, op, value);
             }
-            InstructionEffect::Return => return self.ret(op, state).map(|()| BlockExit::Ends),
+            InstructionEffect::Return => return self.ret(op).map(|()| BlockExit::Ends),
         }
         Ok(BlockExit::Falls)
     }
@@ -170,11 +173,11 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     /// Where an indirect call or jump leads.
-    fn target(&mut self, at: usize, op: &Op, state: &RegisterState, from: Operand) -> FlowResult<SlotValue> {
+    fn target(&mut self, at: usize, op: &Op, from: Operand) -> FlowResult<SlotValue> {
         if let Operand::Register(register) = from {
-            self.is_set(op, state, register)?;
+            self.is_set(op, register)?;
         }
-        let value = self.operand(at, op, state, from)?;
+        let value = self.operand(at, op, from)?;
         self.used(op, value)
     }
 
@@ -197,14 +200,21 @@ impl BlockWalker<'_, '_, '_, '_> {
         }
     }
 
+    /// As [`Self::used`], of a register.
+    pub(super) fn used_at(&mut self, op: &Op, slot: RegisterId) -> FlowResult<SlotValue> {
+        let value = self.get(slot);
+        self.used(op, value)
+    }
+
+    /// As [`Self::computed`], of a register.
+    fn computed_at(&mut self, op: &Op, slot: RegisterId) -> FlowResult<SlotValue> {
+        let value = self.get(slot);
+        self.computed(op, value)
+    }
+
     /// The value that a register gives to a callee, the caller or the system; `None` if it was left in that same register.
-    pub(super) fn given(
-        &self,
-        op: &Op,
-        state: &RegisterState,
-        slot: RegisterId,
-    ) -> FlowResult<Option<SlotValue>> {
-        match state.get(slot) {
+    pub(super) fn given(&mut self, op: &Op, slot: RegisterId) -> FlowResult<Option<SlotValue>> {
+        match self.get(slot) {
             SlotValue::Saved(register) if register == slot => Ok(None),
             value => self.used(op, value).map(Some),
         }
@@ -239,11 +249,11 @@ impl BlockWalker<'_, '_, '_, '_> {
         }
     }
 
-    fn operand(&mut self, at: usize, op: &Op, state: &RegisterState, from: Operand) -> FlowResult<SlotValue> {
+    fn operand(&mut self, at: usize, op: &Op, from: Operand) -> FlowResult<SlotValue> {
         match from {
-            Operand::Register(slot) => Ok(state.get(slot)),
+            Operand::Register(slot) => Ok(self.get(slot)),
             Operand::Immediate => Ok(self.immediate(op)),
-            Operand::Memory(address) => self.operand_in_memory(at, op, state, &address, None),
+            Operand::Memory(address) => self.operand_in_memory(at, op, &address, None),
         }
     }
 
@@ -252,38 +262,30 @@ impl BlockWalker<'_, '_, '_, '_> {
         &mut self,
         at: usize,
         op: &Op,
-        state: &RegisterState,
         address: &Address,
         to: Option<RegisterId>,
     ) -> FlowResult<SlotValue> {
-        let memory = self.address(at, op, state, address)?;
+        let memory = self.address(at, op, address)?;
         let value = self.load(ValueKey::Op(at, 61), memory, address.size)?;
         self.taken_back(op, memory, to, value)
     }
 
-    fn assign(
-        &mut self,
-        at: usize,
-        op: &Op,
-        state: &mut RegisterState,
-        to: Operand,
-        value: SlotValue,
-    ) -> FlowResult<()> {
+    fn assign(&mut self, at: usize, op: &Op, to: Operand, value: SlotValue) -> FlowResult<()> {
         match to {
-            Operand::Register(slot) => state.set(slot, value),
+            Operand::Register(slot) => self.set(slot, value),
             Operand::Memory(address) => {
-                let memory = self.address(at, op, state, &address)?;
-                self.store(op, state, memory, address.size, value)?;
+                let memory = self.address(at, op, &address)?;
+                self.store(op, memory, address.size, value)?;
             }
             Operand::Immediate => {}
         }
         Ok(())
     }
 
-    fn string_move(&mut self, at: usize, op: &Op, state: &mut RegisterState, size: u32) -> FlowResult<()> {
-        let (from, to) = (self.used(op, state.get(RSI))?, self.used(op, state.get(RDI))?);
-        self.next_piece(at, state, RSI)?;
-        self.next_piece(at, state, RDI)?;
+    fn string_move(&mut self, at: usize, op: &Op, size: u32) -> FlowResult<()> {
+        let (from, to) = (self.used_at(op, RSI)?, self.used_at(op, RDI)?);
+        self.next_piece(at, RSI)?;
+        self.next_piece(at, RDI)?;
         self.builder.copy_to_frame |= !matches!(to, SlotValue::Place(..));
         let is_address = |v: SlotValue| !matches!(v, SlotValue::None | SlotValue::Undefined);
         // Memory at a number, on one side.
@@ -303,18 +305,18 @@ impl BlockWalker<'_, '_, '_, '_> {
     }
 
     /// The address where the next piece goes, or comes from.
-    fn next_piece(&mut self, at: usize, state: &mut RegisterState, slot: RegisterId) -> FlowResult<()> {
-        let next = match state.get(slot) {
+    fn next_piece(&mut self, at: usize, slot: RegisterId) -> FlowResult<()> {
+        let next = match self.get(slot) {
             SlotValue::Frame(_) => SlotValue::Node(self.builder.somewhere_in_frame(), 0),
             value => self.join(ValueKey::Op(at, slot), [value])?,
         };
-        state.set(slot, next);
+        self.set(slot, next);
         Ok(())
     }
 
-    fn string_store(&mut self, at: usize, op: &Op, state: &mut RegisterState, size: u32) -> FlowResult<()> {
-        let (value, to) = (self.computed(op, state.get(RAX))?, self.used(op, state.get(RDI))?);
-        self.next_piece(at, state, RDI)?;
+    fn string_store(&mut self, at: usize, op: &Op, size: u32) -> FlowResult<()> {
+        let (value, to) = (self.computed_at(op, RAX)?, self.used_at(op, RDI)?);
+        self.next_piece(at, RDI)?;
         let memory = match to {
             SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_) => Memory::Number,
             SlotValue::Frame(offset) => {
@@ -325,11 +327,11 @@ impl BlockWalker<'_, '_, '_, '_> {
             }
             to => Memory::At(self.builder.node(to)?, (size != 0).then_some(0)),
         };
-        self.store(op, state, memory, size, value)
+        self.store(op, memory, size, value)
     }
 
     /// An instruction that is not modelled: all that it writes may hold all that it reads.
-    fn other(&mut self, at: usize, op: &Op, state: &mut RegisterState, t: &Transfer) -> FlowResult<()> {
+    fn other(&mut self, at: usize, op: &Op, t: &Transfer) -> FlowResult<()> {
         // Of a register that is written alone a part is, or all of it by flags (`sbb %ebx, %ebx`).
         let is_set = |slot: &RegisterId| {
             t.writes.iter().any(|(to, _)| to == slot) && t.loads.is_empty() && t.stores.is_empty()
@@ -337,7 +339,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         let read: Vec<&RegisterId> = t.reads.iter().filter(|slot| **slot != RSP && **slot < XMM0).collect();
         let mut parts = Vec::with_capacity(t.reads.len());
         for slot in &t.reads {
-            let value = match state.get(*slot) {
+            let value = match self.get(*slot) {
                 SlotValue::Saved(_) if read.len() == 1 && is_set(slot) => SlotValue::None,
                 value => self.computed(op, value)?,
             };
@@ -350,7 +352,7 @@ impl BlockWalker<'_, '_, '_, '_> {
             parts.push(value);
         }
         for (i, address) in (70u8..).zip(&t.loads) {
-            let memory = self.address(at, op, state, address)?;
+            let memory = self.address(at, op, address)?;
             let value = self.load(ValueKey::Op(at, i), memory, address.size)?;
             let value = self.taken_back(op, memory, None, value)?;
             let value = self.computed(op, value)?;
@@ -371,24 +373,24 @@ impl BlockWalker<'_, '_, '_, '_> {
         let offset = t.moves.then_some(0);
         let value = if flows { self.join_at(ValueKey::Op(at, 80), parts, offset)? } else { SlotValue::None };
         for address in &t.stores {
-            let memory = self.address(at, op, state, address)?;
+            let memory = self.address(at, op, address)?;
             if let Memory::Frame(_) = memory
                 && address.size == 0
             {
                 self.builder.copy_to_frame = true;
             }
-            self.store(op, state, memory, address.size, value)?;
+            self.store(op, memory, address.size, value)?;
         }
         for (slot, whole) in &t.writes {
             let new = match whole {
                 true => value,
-                false => match state.get(*slot) {
+                false => match self.get(*slot) {
                     SlotValue::Saved(_) | SlotValue::None | SlotValue::Undefined => value,
                     old => self.join_at(ValueKey::Op(at, *slot), [old, value], offset)?,
                 },
             };
             if *slot != RSP {
-                state.set(*slot, new);
+                self.set(*slot, new);
             }
         }
         if writes_rsp && (t.writes.len() > 1 || !t.stores.is_empty()) {
@@ -397,7 +399,7 @@ impl BlockWalker<'_, '_, '_, '_> {
         if writes_rsp {
             // Dynamic allocation: wherever it points now, it is in the frame.
             let unknown = self.builder.somewhere_in_frame();
-            state.set(RSP, SlotValue::Node(unknown, 0));
+            self.set(RSP, SlotValue::Node(unknown, 0));
         }
         Ok(())
     }

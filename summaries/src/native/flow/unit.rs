@@ -225,8 +225,11 @@ impl Unit {
                 leaders.push(to);
             }
             let next = unit.ops.get(i + 1);
-            if op.flow != Flow::Next || next.is_some_and(|n| n.atom != op.atom) {
+            if op.flow != Flow::Next || op.throws || next.is_some_and(|n| n.atom != op.atom) {
                 leaders.push(i + 1);
+            }
+            if op.throws {
+                leaders.push(i);
             }
         }
         // One that is both a value and in a table is a value.

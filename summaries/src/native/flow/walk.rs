@@ -1,34 +1,52 @@
-//! From the code of one function to its summary: the states at all blocks to a fixpoint, then the constraints.
+//! Abstract interpretation of one function: sparse reaching values of registers to a fixpoint, then the constraints.
 //!
-//! A block is entered by jumps and by falling through, a label also by every jump through a register or memory and, if
-//! its address is a value, by every call (`__builtin_longjmp`). What a table of handlers names is entered by the
-//! unwinder: from every call, and every instruction that the table covers and that may fault, with the exception in rax and rdx, and with the
-//! stack pointer of the call, less what was pushed for it. A function with code that nothing enters so is not understood.
+//! A register's value where a block begins is computed only if something reads it, from the values at the ends of the blocks before
+//! (Braun et al., "Simple and efficient construction of static single assignment form", CC 2013). Where these differ, a value of its own stands
+//! for their union.
+//!
+//! A block is entered by jumps and by falling through. A label is also entered by every jump through a register or memory and, if its
+//! address is a value, by every call (`__builtin_longjmp`). The unwinder enters landing pads from every call, and from every instruction that the
+//! table of handlers covers and that may fault. Three blocks without instructions stand for these edges. A function with code
+//! that nothing enters is not analysed.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use super::builder::{ConstraintBuilder, ValueKey};
-use super::compact::compact;
 use super::module::FlowModule;
-use super::state::{RegisterState, SlotValue};
+use super::state::{PathFacts, SlotValue};
 use super::unit::{Destination, FlowResult, Op, Unit};
-use super::walker::{BlockExit, BlockWalker, at_entry};
+use crate::cfl::reduce;
 use crate::ids::ValueIdx;
-use crate::native::decode::effects::{InstructionEffect, SLOTS};
-use crate::registers::{PRESERVABLE, RAX, RBP, RDX, RSP};
+use crate::native::decode::effects::{InstructionEffect, RegisterId, SLOTS};
+use crate::registers::{
+    self, CONVENTIONAL, PRESERVABLE, R8, RAX, RBP, RCX, RDX, RSP, XMM0, XMM1, XMM2, XMM3,
+};
 use crate::relation::FunctionSummary;
 use crate::summary::Target;
 
 /// How often blocks are visited, on average, before a function is given up: a few times is enough for any that compilers make.
 const MOST_VISITS_PER_BLOCK: usize = 64;
 
-/// The states that many blocks share, as the block of a [`ValueKey::Join`]: behind any call, and at any jump to a label. Each edge leads to one of
-/// these, and from there to every block, so that there are not as many edges as jumps times labels.
-const BEHIND_CALLS: usize = usize::MAX;
-const AT_LABELS: usize = usize::MAX - 1;
+/// Registers that carry a result (psABI 3.2.3): rax and rdx for the class INTEGER, xmm0 and xmm1 for SSE. clang returns large vectors in rcx, xmm2
+/// and xmm3 too, and by `swiftcall` four values in rax, rdx, rcx and r8. An address comes in vector registers if a program keeps its bytes in a
+/// vector or in a floating-point number.
+pub(super) const RESULTS: [RegisterId; 8] = [RAX, RCX, RDX, R8, XMM0, XMM1, XMM2, XMM3];
 
-/// What came of a function: its summary, and where it jumps to with its frame in place.
+/// Where control leads from the end of a block, except to the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BlockExit {
+    /// Control leads to the next instruction only.
+    Falls,
+    /// Control leads to this instruction, and to the next one if that is said.
+    To(usize, bool),
+    /// Control leads to any label of the function.
+    Labels,
+    /// Control leads nowhere in the function.
+    Ends,
+}
+
+/// The summary of a function, and where it jumps to with its frame in place.
 pub(super) struct WalkOutcome {
     pub(super) summary: FlowResult<FunctionSummary>,
     pub(super) entered_in_frame: Vec<(Target, i64)>,
@@ -37,9 +55,9 @@ pub(super) struct WalkOutcome {
 pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> WalkOutcome {
     let mut builder = ConstraintBuilder::default();
     builder.frame_escapes = module.executes_stack;
-    let summary = fixpoint(module, unit, &mut builder);
+    let walked = Walk::new(module, unit, &mut builder).run();
     let entered_in_frame = std::mem::take(&mut builder.entered_in_frame);
-    let summary = summary.and_then(|indirect_entry_values| {
+    let summary = walked.and_then(|(indirect_entry_values, predecessors)| {
         if builder.leaves_its_stack() {
             return Err("a return or jump that may be on another stack".to_owned());
         }
@@ -47,192 +65,591 @@ pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> WalkOutcome {
             let place = module.place_of_target(target, offset);
             place.is_some_and(|(atom, offset)| unit.is_label(atom, offset))
         })?;
-        let addressed = builder.addressed();
-        let mut summary = builder.finish(&indirect_entry_values);
-        // What one function clobbers another one beside it may leave alone.
+        let mut addressed = builder.addressed();
+        let mut summary = builder.finish(&indirect_entry_values, &predecessors);
+        // Another function of the unit may leave alone what this one clobbers.
         if unit.entries.len() > 1 {
             summary.preserved = PRESERVABLE;
         }
-        compact(&mut summary, addressed);
+        summary = reduce(&summary);
+        // Each address that the code forms is in a constraint, or in this table.
+        let named: BTreeSet<Target> = summary.named().collect();
+        addressed.retain(|target| !named.contains(target));
+        addressed.sort_unstable();
+        addressed.dedup();
+        summary.address_taken_only = addressed;
         Ok(summary)
     });
     WalkOutcome { summary, entered_in_frame }
 }
 
-struct UnitWalk<'u> {
-    unit: &'u Unit,
-    /// By block: the state at its start.
-    at: Vec<RegisterState>,
-    /// The first one first: most blocks come behind those that lead there, and so are walked when these are settled.
-    queue: BinaryHeap<Reverse<usize>>,
-    queued: Vec<bool>,
+/// No join of this register and block is needed.
+const NO_JOIN: u32 = u32::MAX;
+
+/// What a register holds where a block begins.
+struct Join {
+    block: usize,
+    slot: RegisterId,
+    value: SlotValue,
+    /// The value that stands for the union of different ones.
+    own: Option<ValueIdx>,
+    /// An instruction of the block reads it.
+    is_read: bool,
+    is_queued: bool,
+}
+
+struct BlockState {
+    is_reached: bool,
+    is_queued: bool,
+    /// Callers enter here.
+    is_entry: bool,
+    /// Jumps lead to it, or it is an entry or label.
+    is_target: bool,
+    /// It is a label whose address is a value.
+    is_value: bool,
+    /// It is one instruction that may fault.
+    throws: bool,
+    /// It ends in a call, and control goes on behind it.
+    returns: bool,
+    start: PathFacts,
+    end: PathFacts,
+    predecessors: Vec<u32>,
+    successors: Vec<u32>,
+    /// The registers that the block writes, a bit each.
+    written: u64,
+}
+
+pub(super) struct Walk<'u, 'm, 'a, 't> {
+    pub(super) unit: &'u Unit,
+    pub(super) module: &'m FlowModule<'a, 't>,
+    pub(super) builder: &'u mut ConstraintBuilder,
+    blocks: Vec<BlockState>,
     /// By instruction: the block that begins there.
     block_of: Vec<Option<u32>>,
-    /// The join of the states after calls.
-    after_calls: RegisterState,
-    /// The join of the states at jumps to labels.
-    at_labels: RegisterState,
-    /// The blocks that the unwinder enters, at landing pads.
-    pads: Vec<usize>,
-    /// Something may be on the stack at a call that the unwinder takes off.
-    pushes: bool,
-    /// Ways on from calls into blocks that others lead to as well, to be followed when nothing else is left: the callee
-    /// may be one that never returns, and then the block has another frame.
-    deferred: Vec<(usize, RegisterState)>,
-    /// One of them was followed to where nothing else had led.
+    joins: Vec<Join>,
+    /// By block and register: the join, or [`NO_JOIN`].
+    join_of: Vec<u32>,
+    /// By block and register: the value at the end of the block, if the block writes the register.
+    at_end: Vec<SlotValue>,
+    /// Joins whose values are to be computed again.
+    stale: Vec<u32>,
+    /// The first block first: most blocks come behind those that lead there.
+    queue: BinaryHeap<Reverse<usize>>,
+    /// Call blocks before blocks that others lead to as well. They are taken when nothing else is left: the callee may be one that never
+    /// returns, and then the block has another frame.
+    deferred: Vec<usize>,
+    /// One of them was taken, to where nothing else had led.
     has_guessed: bool,
-    /// By block: it ends in a call, and goes on behind it.
-    returns: Vec<bool>,
-    /// By block: jumps lead to it, or it is an entry or label.
-    is_target: Vec<bool>,
+    indirect_entry_values: Vec<ValueIdx>,
+    /// The block that is walked, its registers, and which of these are known.
+    pub(super) block: usize,
+    current: [SlotValue; SLOTS],
+    known: u64,
+    written: u64,
+    pub(super) facts: PathFacts,
+    /// Something was pushed before the last call that the unwinder takes off the stack.
+    pub(super) pushed_at_call: bool,
 }
 
-fn fixpoint(
-    module: &FlowModule<'_, '_>,
-    unit: &Unit,
-    builder: &mut ConstraintBuilder,
-) -> FlowResult<Vec<ValueIdx>> {
-    let mut block_of = vec![None; unit.ops.len()];
-    for (i, block) in (0u32..).zip(&unit.blocks) {
-        if let Some(slot) = block_of.get_mut(block.start) {
-            *slot = Some(i);
-        }
-    }
-    let mut flow = UnitWalk {
-        unit,
-        at: vec![RegisterState::unreached(); unit.blocks.len()],
-        queue: BinaryHeap::new(),
-        queued: vec![false; unit.blocks.len()],
-        block_of,
-        after_calls: RegisterState::unreached(),
-        at_labels: RegisterState::unreached(),
-        pads: Vec::new(),
-        pushes: false,
-        deferred: Vec::new(),
-        has_guessed: false,
-        returns: vec![false; unit.blocks.len()],
-        is_target: vec![false; unit.blocks.len()],
-    };
-    let targets = unit.ops.iter().filter(|op| op.effect == InstructionEffect::Jump);
-    let mut targets: Vec<usize> = targets
-        .filter_map(|op| match unit.destination(module, op) {
-            Ok(Destination::Inner(to)) => Some(to),
-            _ => None,
-        })
-        .collect();
-    targets.extend(unit.labels.iter().map(|l| l.0));
-    targets.extend(unit.entries.iter().map(|e| e.2));
-    targets.extend(unit.pads.iter().copied());
-    for target in targets {
-        if let Some(slot) = flow.block(target).and_then(|b| flow.is_target.get_mut(b)) {
-            *slot = true;
-        }
-    }
-    flow.pads = unit.pads.iter().filter_map(|op| flow.block(*op)).collect();
-    let entry = at_entry(builder);
-    let mut indirect_entry_values = Vec::new();
-    for (op, is_value) in &unit.labels {
-        let Some(block) = flow.block(*op) else { continue };
-        for slot in (0..SLOTS as u8).filter(|s| *is_value && !matches!(*s, RSP | RBP)) {
-            let value = builder.value(ValueKey::Join(block, slot));
-            indirect_entry_values.push(value);
-            if let Some(state) = flow.at.get_mut(block) {
-                state.set(slot, SlotValue::Node(value, 0));
+impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
+    fn new(module: &'m FlowModule<'a, 't>, unit: &'u Unit, builder: &'u mut ConstraintBuilder) -> Self {
+        let count = unit.blocks.len() + 3;
+        let mut block_of = vec![None; unit.ops.len()];
+        for (i, block) in (0u32..).zip(&unit.blocks) {
+            if let Some(slot) = block_of.get_mut(block.start) {
+                *slot = Some(i);
             }
         }
-    }
-    for (_, _, op) in &unit.entries {
-        flow.enter(*op, &entry, builder);
-    }
-    let mut visits = 0;
-    loop {
-        while let Some(block) = flow.next() {
-            visits += 1;
-            if visits > MOST_VISITS_PER_BLOCK * unit.blocks.len() + 1024 {
-                return Err("the states don't settle".to_owned());
-            }
-            flow.visit(module, builder, block)?;
-        }
-        if flow.follow_deferred(builder)? {
-            continue;
-        }
-        if !std::mem::take(&mut builder.grew) {
-            break;
-        }
-        flow.visit_again();
-    }
-    if flow.has_unseen_code() {
-        return Err("code that nothing is seen to lead to".to_owned());
-    }
-    builder.recording = true;
-    // Marks of the first walk hold for the second, too, and the constraints of both ends of an edge are made in it.
-    for (_, _, op) in &unit.entries {
-        flow.record_edge(*op, &entry, builder)?;
-    }
-    let pads = flow.pads.clone();
-    let after = flow.at_pad(builder);
-    for pad in pads {
-        flow.record_join(pad, &after, builder)?;
-    }
-    for (op, is_value) in &unit.labels {
-        flow.record_edge(*op, &flow.at_labels, builder)?;
-        if *is_value {
-            flow.record_edge(*op, &flow.after_calls, builder)?;
+        let block = || BlockState {
+            is_reached: false,
+            is_queued: false,
+            is_entry: false,
+            is_target: false,
+            is_value: false,
+            throws: false,
+            returns: false,
+            start: PathFacts::UNREACHED,
+            end: PathFacts::UNREACHED,
+            predecessors: Vec::new(),
+            successors: Vec::new(),
+            written: 0,
+        };
+        Walk {
+            unit,
+            module,
+            builder,
+            blocks: (0..count).map(|_| block()).collect(),
+            block_of,
+            joins: Vec::new(),
+            join_of: vec![NO_JOIN; count * SLOTS],
+            at_end: vec![SlotValue::Undefined; count * SLOTS],
+            stale: Vec::new(),
+            queue: BinaryHeap::new(),
+            deferred: Vec::new(),
+            has_guessed: false,
+            indirect_entry_values: Vec::new(),
+            block: 0,
+            current: [SlotValue::Undefined; SLOTS],
+            known: 0,
+            written: 0,
+            facts: PathFacts::UNREACHED,
+            pushed_at_call: false,
         }
     }
-    for block in 0..unit.blocks.len() {
-        flow.record(module, builder, block)?;
-    }
-    Ok(indirect_entry_values)
-}
 
-impl UnitWalk<'_> {
-    fn block(&self, op: usize) -> Option<usize> {
+    /// The block that stands for the states behind calls, from which the unwinder and long jumps come.
+    fn behind_calls(&self) -> usize {
+        self.unit.blocks.len()
+    }
+
+    /// The block that stands for the states at jumps to labels.
+    fn at_labels(&self) -> usize {
+        self.unit.blocks.len() + 1
+    }
+
+    /// The block from which the unwinder enters landing pads.
+    fn unwinder(&self) -> usize {
+        self.unit.blocks.len() + 2
+    }
+
+    fn block_at(&self, op: usize) -> Option<usize> {
         self.block_of.get(op).copied().flatten().map(|b| b as usize)
     }
 
-    fn next(&mut self) -> Option<usize> {
-        let Reverse(block) = self.queue.pop()?;
-        if let Some(queued) = self.queued.get_mut(block) {
-            *queued = false;
+    /// Runs to the fixpoint and records the constraints: the values at labels that other functions may enter, and the predecessors of each block.
+    fn run(mut self) -> FlowResult<(Vec<ValueIdx>, Vec<Vec<u32>>)> {
+        self.mark_blocks();
+        for entry in &self.unit.entries {
+            if let Some(block) = self.block_at(entry.2) {
+                self.reach(block, &PathFacts::ENTRY);
+                if self.blocks[block].throws {
+                    let hub = self.behind_calls();
+                    self.blocks[hub].is_entry = true;
+                    self.reach(hub, &PathFacts::ENTRY);
+                }
+            }
         }
-        Some(block)
+        let mut visits = 0;
+        loop {
+            while let Some(Reverse(block)) = self.queue.pop() {
+                self.blocks[block].is_queued = false;
+                visits += 1;
+                if visits > MOST_VISITS_PER_BLOCK * self.blocks.len() + 1024 {
+                    return Err("the states don't settle".to_owned());
+                }
+                self.visit(block)?;
+            }
+            if self.follow_deferred()? {
+                continue;
+            }
+            if !std::mem::take(&mut self.builder.grew) {
+                break;
+            }
+            (0..self.unit.blocks.len()).for_each(|block| self.queue(block));
+        }
+        if self.has_unseen_code() {
+            return Err("code that nothing is seen to lead to".to_owned());
+        }
+        self.builder.recording = true;
+        let unwinder = self.unwinder();
+        if self.blocks[unwinder].is_reached {
+            self.unwind(unwinder);
+        }
+        for block in 0..self.unit.blocks.len() {
+            if self.blocks[block].is_reached {
+                self.walk_block(block)?;
+            }
+        }
+        for join in 0..self.joins.len() {
+            self.record_join(join)?;
+        }
+        let predecessors = self.blocks.into_iter().map(|block| block.predecessors).collect();
+        Ok((self.indirect_entry_values, predecessors))
     }
 
-    /// All that was reached is to be walked once more.
-    fn visit_again(&mut self) {
-        for block in (0..self.unit.blocks.len()).filter(|block| self.is_reached(*block)).collect::<Vec<_>>() {
-            if let Some(queued) = self.queued.get_mut(block)
-                && !std::mem::replace(queued, true)
-            {
-                self.queue.push(Reverse(block));
+    fn mark_blocks(&mut self) {
+        let (unit, module) = (self.unit, self.module);
+        let jumps = unit.ops.iter().filter(|op| op.effect == InstructionEffect::Jump);
+        let targets = jumps.filter_map(|op| match unit.destination(module, op) {
+            Ok(Destination::Inner(to)) => Some(to),
+            _ => None,
+        });
+        let entries = unit.entries.iter().map(|e| e.2);
+        let labels = unit.labels.iter().map(|l| l.0);
+        for op in targets.chain(labels).chain(entries.clone()).chain(unit.pads.iter().copied()) {
+            if let Some(block) = self.block_at(op) {
+                self.blocks[block].is_target = true;
+            }
+        }
+        for op in entries {
+            if let Some(block) = self.block_at(op) {
+                self.blocks[block].is_entry = true;
+            }
+        }
+        for (op, is_value) in &unit.labels {
+            if let Some(block) = self.block_at(*op).filter(|_| *is_value) {
+                self.blocks[block].is_value = true;
+                self.blocks[block].start = PathFacts::LABEL;
+            }
+        }
+        let throws = |block: usize| {
+            let first = unit.blocks.get(block).and_then(|b| unit.ops.get(b.start));
+            first.is_some_and(|op| op.throws)
+        };
+        (0..unit.blocks.len()).for_each(|block| self.blocks[block].throws = throws(block));
+    }
+
+    /// What a register holds at this point of the block that is walked.
+    pub(super) fn get(&mut self, slot: RegisterId) -> SlotValue {
+        if !registers::has(self.known, slot) {
+            self.known |= 1 << slot;
+            self.current[usize::from(slot)] = self.at_start(self.block, slot);
+        }
+        self.current[usize::from(slot)]
+    }
+
+    pub(super) fn set(&mut self, slot: RegisterId, value: SlotValue) {
+        self.current[usize::from(slot)] = value;
+        self.known |= 1 << slot;
+        self.written |= 1 << slot;
+        self.facts.set(slot, value);
+    }
+
+    /// What a register holds where a block begins.
+    fn at_start(&mut self, block: usize, slot: RegisterId) -> SlotValue {
+        let join = self.join_at_start(block, slot);
+        self.joins[join].is_read = true;
+        self.settle();
+        self.joins[join].value
+    }
+
+    /// What a register holds where a block ends.
+    fn at_end(&mut self, block: usize, slot: RegisterId) -> SlotValue {
+        match registers::has(self.blocks[block].written, slot) {
+            true => self.at_end[block * SLOTS + usize::from(slot)],
+            false => self.at_start(block, slot),
+        }
+    }
+
+    fn join_at_start(&mut self, block: usize, slot: RegisterId) -> usize {
+        let at = block * SLOTS + usize::from(slot);
+        if self.join_of[at] == NO_JOIN {
+            self.join_of[at] = self.joins.len() as u32;
+            let is_any = self.blocks[block].is_value && !matches!(slot, RSP | RBP);
+            let own = is_any.then(|| self.builder.fresh());
+            self.indirect_entry_values.extend(own);
+            let value = own.map_or(SlotValue::Undefined, |own| SlotValue::Node(own, 0));
+            self.stale.push(self.joins.len() as u32);
+            self.joins.push(Join { block, slot, value, own, is_read: false, is_queued: true });
+        }
+        self.join_of[at] as usize
+    }
+
+    /// Computes the joins that are stale, and those that depend on them.
+    fn settle(&mut self) {
+        while let Some(number) = self.stale.pop() {
+            let join = &mut self.joins[number as usize];
+            join.is_queued = false;
+            let (block, slot, before) = (join.block, join.slot, join.value);
+            let mut value = before;
+            if self.blocks[block].is_entry {
+                let new = self.entry_value(slot);
+                value = self.joined(number, value, new);
+            }
+            for i in 0..self.blocks[block].predecessors.len() {
+                let new = self.from_predecessor(self.blocks[block].predecessors[i] as usize, slot);
+                value = self.joined(number, value, new);
+            }
+            if value == before {
+                continue;
+            }
+            let join = &mut self.joins[number as usize];
+            join.value = value;
+            if join.is_read {
+                self.queue(block);
+            }
+            if !registers::has(self.blocks[block].written, slot) {
+                self.invalidate_successors(block, slot);
             }
         }
     }
 
-    /// Join a state into the block at this instruction.
-    fn enter(&mut self, op: usize, state: &RegisterState, builder: &mut ConstraintBuilder) {
-        if let Some(block) = self.block(op) {
-            self.join(block, state, builder);
+    /// What a register holds at the end of a block, as far as it is computed yet.
+    fn from_predecessor(&mut self, block: usize, slot: RegisterId) -> SlotValue {
+        if registers::has(self.blocks[block].written, slot) {
+            return self.at_end[block * SLOTS + usize::from(slot)];
+        }
+        let join = self.join_at_start(block, slot);
+        self.joins[join].value
+    }
+
+    fn joined(&mut self, number: u32, held: SlotValue, new: SlotValue) -> SlotValue {
+        held.join(new).unwrap_or_else(|| {
+            let own = self.joins[number as usize].own;
+            let own = own.unwrap_or_else(|| self.builder.fresh());
+            self.joins[number as usize].own = Some(own);
+            SlotValue::Node(own, 0)
+        })
+    }
+
+    /// What a register holds where callers enter. A register in which the psABI passes nothing holds what the caller left there, which is
+    /// no value of the function's (psABI 3.2.1 and 3.2.3). rax passes only the number of vector registers.
+    fn entry_value(&mut self, slot: RegisterId) -> SlotValue {
+        match slot {
+            RSP => SlotValue::Frame(0),
+            slot if registers::has(CONVENTIONAL, slot) => {
+                SlotValue::Node(self.builder.value(ValueKey::Parameter(slot)), 0)
+            }
+            slot => SlotValue::Saved(slot),
         }
     }
 
-    fn join(&mut self, block: usize, state: &RegisterState, builder: &mut ConstraintBuilder) {
-        let (Some(at), Some(queued)) = (self.at.get_mut(block), self.queued.get_mut(block)) else { return };
-        let first = at.get(RSP) == SlotValue::Undefined;
-        let changed = at.join(state, |slot, held| builder.joined(block, slot, held));
-        if (changed || first) && !std::mem::replace(queued, true) {
+    fn invalidate_successors(&mut self, block: usize, slot: RegisterId) {
+        for i in 0..self.blocks[block].successors.len() {
+            let successor = self.blocks[block].successors[i] as usize;
+            self.invalidate(successor, slot);
+        }
+    }
+
+    fn invalidate(&mut self, block: usize, slot: RegisterId) {
+        let number = self.join_of[block * SLOTS + usize::from(slot)];
+        if let Some(join) = self.joins.get_mut(number as usize)
+            && !std::mem::replace(&mut join.is_queued, true)
+        {
+            self.stale.push(number);
+        }
+    }
+
+    fn queue(&mut self, block: usize) {
+        let state = &mut self.blocks[block];
+        if state.is_reached && !std::mem::replace(&mut state.is_queued, true) {
             self.queue.push(Reverse(block));
         }
     }
 
-    /// Whether control may come to some place from any call: the unwinder's, or a jump's to a label.
-    fn is_entered_after_calls(&self) -> bool {
-        !self.pads.is_empty() || self.unit.labels.iter().any(|(_, is_value)| *is_value)
+    /// Control may come to a block.
+    fn reach(&mut self, block: usize, facts: &PathFacts) {
+        let state = &mut self.blocks[block];
+        let is_first = !std::mem::replace(&mut state.is_reached, true);
+        if state.start.join(facts) || is_first {
+            self.queue(block);
+        }
     }
 
-    /// Whether there is code that nothing is seen to lead to: a label that is reckoned from another one (`&&a + offsets[i]`), where a handler of
-    /// signals or a call through a pointer enters, what a callee comes back to that moves its return address.
+    /// Control may come to a block from the end of another one.
+    fn enter(&mut self, from: usize, to: usize, facts: &PathFacts) {
+        if !self.blocks[from].successors.contains(&(to as u32)) {
+            self.blocks[from].successors.push(to as u32);
+            self.blocks[to].predecessors.push(from as u32);
+            (0..SLOTS as RegisterId).for_each(|slot| self.invalidate(to, slot));
+        }
+        self.reach(to, facts);
+        if self.blocks[to].throws {
+            let hub = self.behind_calls();
+            self.enter(from, hub, facts);
+        }
+    }
+
+    fn enter_at(&mut self, from: usize, op: usize, facts: &PathFacts) {
+        if let Some(block) = self.block_at(op) {
+            self.enter(from, block, facts);
+        }
+    }
+
+    fn visit(&mut self, block: usize) -> FlowResult<()> {
+        let unit = self.unit;
+        if block == self.behind_calls() {
+            let facts = PathFacts { pushed: false, ..self.blocks[block].start.behind_guess() };
+            for (op, _) in unit.labels.iter().filter(|label| label.1) {
+                self.enter_at(block, *op, &facts);
+            }
+            if !unit.pads.is_empty() {
+                let unwinder = self.unwinder();
+                self.enter(block, unwinder, &facts);
+                // The stack may have become another one without a change of what is known of paths.
+                self.queue(unwinder);
+            }
+        } else if block == self.at_labels() {
+            let facts = self.blocks[block].start;
+            for (op, _) in &unit.labels {
+                self.enter_at(block, *op, &facts);
+            }
+        } else if block == self.unwinder() {
+            self.unwind(block);
+        } else {
+            let exit = self.walk_block(block)?;
+            self.leave(block, exit);
+        }
+        Ok(())
+    }
+
+    /// The state at landing pads: that behind a call, with the exception in rax and its selector in rdx. The stack pointer is that of the call,
+    /// less what was pushed for it.
+    fn unwind(&mut self, block: usize) {
+        self.begin(block);
+        let exception = SlotValue::Node(self.builder.unknown(), 0);
+        self.set(RAX, exception);
+        self.set(RDX, exception);
+        let pushes = self.blocks[self.behind_calls()].start.pushed;
+        if pushes || !matches!(self.get(RSP), SlotValue::Frame(_)) {
+            let anywhere = self.builder.somewhere_in_frame();
+            self.set(RSP, SlotValue::Node(anywhere, 0));
+        }
+        self.end(block);
+        let facts = self.facts;
+        for op in &self.unit.pads {
+            self.enter_at(block, *op, &facts);
+        }
+    }
+
+    fn begin(&mut self, block: usize) {
+        self.block = block;
+        self.facts = self.blocks[block].start;
+        (self.known, self.written) = (0, 0);
+    }
+
+    /// Keeps what the block leaves in registers.
+    fn end(&mut self, block: usize) {
+        let (before, written) = (self.blocks[block].written, self.written);
+        self.blocks[block].written |= written;
+        self.blocks[block].end = self.facts;
+        for slot in (0..SLOTS as RegisterId).filter(|slot| registers::has(written, *slot)) {
+            let (at, new) = (block * SLOTS + usize::from(slot), self.current[usize::from(slot)]);
+            if std::mem::replace(&mut self.at_end[at], new) != new || !registers::has(before, slot) {
+                self.invalidate_successors(block, slot);
+            }
+        }
+        self.settle();
+    }
+
+    /// Goes through the instructions of a block.
+    fn walk_block(&mut self, block: usize) -> FlowResult<BlockExit> {
+        let unit = self.unit;
+        let Some(range) = unit.blocks.get(block) else { return Err("no such block".to_owned()) };
+        self.begin(block);
+        let mut exit = BlockExit::Falls;
+        for at in range.start..range.end {
+            let Some(op) = unit.ops.get(at) else { break };
+            exit = self.step(at, op)?;
+            if exit != BlockExit::Falls {
+                break;
+            }
+        }
+        if let Some(op) = self.last(block) {
+            self.builder.write(unit.function_at((op.atom, op.offset)), self.facts.written);
+        }
+        self.end(block);
+        Ok(exit)
+    }
+
+    /// Follows the edges from the end of a block.
+    fn leave(&mut self, block: usize, exit: BlockExit) {
+        let facts = self.facts;
+        let is_call =
+            |op: &Op| matches!(op.effect, InstructionEffect::Call | InstructionEffect::CallThrough(_));
+        if self.last(block).is_some_and(is_call) && exit == BlockExit::Falls {
+            let is_entered = !self.unit.pads.is_empty() || self.unit.labels.iter().any(|label| label.1);
+            if is_entered {
+                let hub = self.behind_calls();
+                let pushed = self.pushed_at_call;
+                self.enter(block, hub, &PathFacts { pushed, ..facts });
+            }
+            let behind =
+                self.next(block).filter(|op| self.block_at(*op).is_some_and(|b| self.blocks[b].is_target));
+            if let Some(op) = behind {
+                if self.blocks[block].returns {
+                    self.go_on_behind(block, op);
+                } else if !self.deferred.contains(&block) {
+                    self.deferred.push(block);
+                }
+                return;
+            }
+            self.blocks[block].returns = true;
+        }
+        match exit {
+            BlockExit::Falls => self.next(block).into_iter().for_each(|op| self.enter_at(block, op, &facts)),
+            BlockExit::To(to, falls) => {
+                self.enter_at(block, to, &facts);
+                if falls && let Some(op) = self.next(block) {
+                    self.enter_at(block, op, &facts);
+                }
+            }
+            BlockExit::Labels => {
+                let hub = self.at_labels();
+                self.enter(block, hub, &facts.behind_guess());
+            }
+            BlockExit::Ends => {}
+        }
+    }
+
+    /// The instruction behind a block, if control may fall into it. Padding does nothing, so that what follows it follows the block.
+    fn next(&self, block: usize) -> Option<usize> {
+        let mut next = self.unit.blocks.get(block)?.end;
+        while let Some(behind) = self.block_at(next)
+            && self.is_padding(behind)
+            && !self.blocks[behind].is_target
+        {
+            next = self.unit.blocks.get(behind)?.end;
+        }
+        // Behind the last instruction of an atom there is nothing to fall into.
+        let atom = self.last(block).map(|op| op.atom);
+        self.unit.ops.get(next).filter(|op| Some(op.atom) == atom).map(|_| next)
+    }
+
+    fn last(&self, block: usize) -> Option<&'u Op> {
+        self.unit.ops.get(self.unit.blocks.get(block)?.end.checked_sub(1)?)
+    }
+
+    fn is_padding(&self, block: usize) -> bool {
+        let ops = self.unit.blocks.get(block).and_then(|b| self.unit.ops.get(b.start..b.end));
+        ops.is_some_and(|ops| ops.iter().all(|op| op.effect == InstructionEffect::Padding))
+    }
+
+    /// Goes on behind calls that were deferred, unless the frame there is another one: then the callee does not return. Where nothing else has
+    /// led yet, that is not known. Such a call is tried last, and what differs from then on may differ for that.
+    fn follow_deferred(&mut self) -> FlowResult<bool> {
+        let mut deferred = std::mem::take(&mut self.deferred);
+        deferred.sort_unstable();
+        let mut open = Vec::new();
+        for block in deferred {
+            let Some((op, there)) = self.next(block).and_then(|op| Some((op, self.block_at(op)?))) else {
+                continue;
+            };
+            if !self.blocks[there].is_reached {
+                open.push(block);
+                continue;
+            }
+            // With a frame pointer the depth of the stack may be set right later.
+            let (pointer, pointer_there) = (self.at_end(block, RBP), self.at_start(there, RBP));
+            let has_pointer = matches!(pointer, SlotValue::Frame(_)) && pointer == pointer_there;
+            match (self.at_start(there, RSP), self.at_end(block, RSP)) {
+                (SlotValue::Frame(there), SlotValue::Frame(here)) if there != here && !has_pointer => {
+                    if self.has_guessed {
+                        return Err("it isn't clear which callees return".to_owned());
+                    }
+                }
+                _ => self.go_on_behind(block, op),
+            }
+        }
+        self.deferred = open;
+        if self.queue.is_empty() && !self.deferred.is_empty() {
+            let block = self.deferred.remove(0);
+            self.has_guessed = true;
+            if let Some(op) = self.next(block) {
+                self.go_on_behind(block, op);
+            }
+        }
+        Ok(!self.queue.is_empty())
+    }
+
+    fn go_on_behind(&mut self, block: usize, op: usize) {
+        self.blocks[block].returns = true;
+        let facts = self.blocks[block].end.behind_guess();
+        self.enter_at(block, op, &facts);
+    }
+
+    /// Whether there is code that nothing is seen to lead to: a label that is computed from another one (`&&a + offsets[i]`), the place where a
+    /// handler of signals or a call through a pointer enters, or the place to which a callee returns that moves its return address.
     fn has_unseen_code(&self) -> bool {
         let does_something = |op: &Op| {
             !matches!(
@@ -243,274 +660,23 @@ impl UnitWalk<'_> {
                     | InstructionEffect::Stop
             )
         };
-        let unseen = (0..self.unit.blocks.len()).filter(|block| !self.is_reached(*block));
-        let ops = unseen.filter_map(|block| {
-            let range = self.unit.blocks.get(block)?;
-            self.unit.ops.get(range.start..range.end)
-        });
-        ops.flatten().any(does_something)
+        let unseen = self.unit.blocks.iter().zip(&self.blocks).filter(|(_, state)| !state.is_reached);
+        unseen
+            .filter_map(|(range, _)| self.unit.ops.get(range.start..range.end))
+            .flatten()
+            .any(does_something)
     }
 
-    fn is_reached(&self, block: usize) -> bool {
-        self.at.get(block).is_some_and(|s| s.get(RSP) != SlotValue::Undefined)
-    }
-
-    /// Walk through a block; the instructions where control leaves it, with the state there.
-    fn through(
-        &self,
-        module: &FlowModule<'_, '_>,
-        builder: &mut ConstraintBuilder,
-        block: usize,
-        mut after_call: impl FnMut(&RegisterState, bool),
-    ) -> FlowResult<(RegisterState, BlockExit)> {
-        let (Some(range), Some(state)) = (self.unit.blocks.get(block), self.at.get(block)) else {
-            return Err("no such block".to_owned());
-        };
-        let mut state = state.clone();
-        let mut walk = BlockWalker { unit: self.unit, module, builder };
-        let mut leaves = BlockExit::Falls;
-        for at in range.start..range.end {
-            let Some(op) = self.unit.ops.get(at) else { break };
-            let pushed = state.pushed;
-            if op.throws {
-                after_call(&state, pushed);
-            }
-            leaves = walk.step(at, op, &mut state)?;
-            if matches!(op.effect, InstructionEffect::Call | InstructionEffect::CallThrough(_)) {
-                after_call(&state, pushed);
-            }
-            if leaves != BlockExit::Falls {
-                break;
-            }
+    /// Records what flows into the value that stands for the union of several.
+    fn record_join(&mut self, number: usize) -> FlowResult<()> {
+        let Join { block, slot, own: Some(own), .. } = self.joins[number] else { return Ok(()) };
+        if self.blocks[block].is_entry {
+            let value = self.entry_value(slot);
+            self.builder.flow(value, own, Some(0))?;
         }
-        if let Some(op) = self.last(block).and_then(|op| self.unit.ops.get(op)) {
-            builder.write(self.unit.function_at((op.atom, op.offset)), state.written);
-        }
-        Ok((state, leaves))
-    }
-
-    fn visit(
-        &mut self,
-        module: &FlowModule<'_, '_>,
-        builder: &mut ConstraintBuilder,
-        block: usize,
-    ) -> FlowResult<()> {
-        let mut calls = Vec::new();
-        let is_followed = self.is_entered_after_calls();
-        let (state, leaves) = self.through(module, builder, block, |state, pushed| {
-            if is_followed {
-                calls.push((state.clone(), pushed));
-            }
-        })?;
-        let mut changed = false;
-        for (state, pushed) in calls {
-            self.pushes |= pushed;
-            changed |= self.after_calls.join(&state, |slot, held| builder.joined(BEHIND_CALLS, slot, held));
-        }
-        if changed {
-            let (after, pads) = (self.at_pad(builder), self.pads.clone());
-            for pad in pads {
-                self.join(pad, &after, builder);
-            }
-            let after = self.after_calls.clone().behind_guess();
-            for (op, is_value) in &self.unit.labels {
-                if *is_value {
-                    self.enter(*op, &after, builder);
-                }
-            }
-        }
-        if self.is_behind_call(block, leaves) {
-            let behind = self.successors(block, BlockExit::Falls).first().and_then(|op| self.block(*op));
-            if behind.is_some_and(|b| self.is_target.get(b) == Some(&true)) {
-                self.deferred.retain(|(b, _)| *b != block);
-                self.deferred.push((block, state.behind_guess()));
-                return Ok(());
-            }
-            self.set_returns(block);
-        }
-        if leaves == BlockExit::Labels {
-            let state = state.behind_guess();
-            if self.at_labels.join(&state, |slot, held| builder.joined(AT_LABELS, slot, held)) {
-                let state = self.at_labels.clone();
-                for (op, _) in &self.unit.labels {
-                    self.enter(*op, &state, builder);
-                }
-            }
-            return Ok(());
-        }
-        for op in self.successors(block, leaves) {
-            self.enter(op, &state, builder);
-        }
-        Ok(())
-    }
-
-    /// The last instruction of a block.
-    fn last(&self, block: usize) -> Option<usize> {
-        self.unit.blocks.get(block)?.end.checked_sub(1)
-    }
-
-    fn is_behind_call(&self, block: usize, leaves: BlockExit) -> bool {
-        let last = self.last(block).and_then(|op| self.unit.ops.get(op));
-        let call = last.is_some_and(|op| {
-            matches!(op.effect, InstructionEffect::Call | InstructionEffect::CallThrough(_))
-        });
-        call && leaves == BlockExit::Falls
-    }
-
-    fn set_returns(&mut self, block: usize) {
-        if let Some(slot) = self.returns.get_mut(block) {
-            *slot = true;
-        }
-    }
-
-    /// Go on behind calls that were put off, unless the frame there is another one: then the callee doesn't return. Where nothing else has led
-    /// yet, that isn't known; it is tried last, and what is found to differ from then on may differ for that.
-    fn follow_deferred(&mut self, builder: &mut ConstraintBuilder) -> FlowResult<bool> {
-        let mut deferred = std::mem::take(&mut self.deferred);
-        deferred.sort_by_key(|(block, _)| *block);
-        let mut open = Vec::new();
-        for (block, state) in deferred {
-            let behind = self.successors(block, BlockExit::Falls).first().copied();
-            let Some(op) = behind.filter(|op| self.block(*op).is_some()) else { continue };
-            let there = self.block(op).and_then(|b| self.at.get(b));
-            // With a frame pointer the depth of the stack may be set right later.
-            let frame_pointer =
-                |s: &RegisterState| matches!(s.get(RBP), SlotValue::Frame(_)).then(|| s.get(RBP));
-            let has_pointer =
-                frame_pointer(&state).is_some() && there.and_then(frame_pointer) == frame_pointer(&state);
-            match (there.map(|s| s.get(RSP)), state.get(RSP)) {
-                (Some(SlotValue::Undefined), _) => open.push((block, state)),
-                (Some(SlotValue::Frame(there)), SlotValue::Frame(here)) if there != here && !has_pointer => {
-                    if self.has_guessed {
-                        return Err("it isn't clear which callees return".to_owned());
-                    }
-                }
-                _ => {
-                    self.set_returns(block);
-                    self.enter(op, &state, builder);
-                }
-            }
-        }
-        self.deferred = open;
-        if self.queue.is_empty() && !self.deferred.is_empty() {
-            let (block, state) = self.deferred.remove(0);
-            self.has_guessed = true;
-            self.set_returns(block);
-            for op in self.successors(block, BlockExit::Falls) {
-                self.enter(op, &state, builder);
-            }
-        }
-        Ok(!self.queue.is_empty())
-    }
-
-    /// The instructions, by their number in the unit, that the block of this number leads to.
-    fn successors(&self, block: usize, leaves: BlockExit) -> Vec<usize> {
-        let mut next = self.unit.blocks.get(block).map(|b| b.end);
-        // Padding does nothing: what follows it follows the block, and whether others lead there is asked of that.
-        while let Some(behind) = next.and_then(|n| self.block(n))
-            && self.is_padding(behind)
-            && self.is_target.get(behind) != Some(&true)
-        {
-            next = self.unit.blocks.get(behind).map(|b| b.end);
-        }
-        // Behind the last instruction of an atom there is nothing to fall into.
-        let atom = |op: usize| self.unit.ops.get(op).map(|o| o.atom);
-        let next = next.filter(|n| self.last(block).and_then(atom) == atom(*n));
-        match leaves {
-            BlockExit::Falls => next.into_iter().collect(),
-            BlockExit::To(to, falls) => [Some(to), next.filter(|_| falls)].into_iter().flatten().collect(),
-            // Labels have a state of their own.
-            BlockExit::Labels | BlockExit::Ends => Vec::new(),
-        }
-    }
-
-    /// The state at a landing pad: what any call that may throw leaves, with the exception in rax and its selector in rdx.
-    fn at_pad(&self, builder: &mut ConstraintBuilder) -> RegisterState {
-        let mut state = self.after_calls.clone().behind_guess();
-        let exception = builder.unknown();
-        state.set(RAX, SlotValue::Node(exception, 0));
-        state.set(RDX, SlotValue::Node(exception, 0));
-        if self.pushes || !matches!(state.get(RSP), SlotValue::Frame(_)) {
-            let anywhere = builder.somewhere_in_frame();
-            state.set(RSP, SlotValue::Node(anywhere, 0));
-        }
-        state
-    }
-
-    fn is_padding(&self, block: usize) -> bool {
-        let ops = self.unit.blocks.get(block).and_then(|b| self.unit.ops.get(b.start..b.end));
-        ops.is_some_and(|ops| ops.iter().all(|op| op.effect == InstructionEffect::Padding))
-    }
-
-    /// Keep the constraints of a block, and those of the joins that it leads to.
-    fn record(
-        &self,
-        module: &FlowModule<'_, '_>,
-        builder: &mut ConstraintBuilder,
-        block: usize,
-    ) -> FlowResult<()> {
-        if !self.is_reached(block) {
-            return Ok(());
-        }
-        let mut calls = Vec::new();
-        let is_followed = self.is_entered_after_calls();
-        let (state, leaves) = self.through(module, builder, block, |state, _| {
-            if is_followed {
-                calls.push(state.clone());
-            }
-        })?;
-        for after in calls {
-            builder.flow_into(BEHIND_CALLS, &self.after_calls, &after)?;
-        }
-        if leaves == BlockExit::Labels {
-            return builder.flow_into(AT_LABELS, &self.at_labels, &state);
-        }
-        if self.is_behind_call(block, leaves) && self.returns.get(block) != Some(&true) {
-            return Ok(());
-        }
-        for op in self.successors(block, leaves) {
-            self.record_edge(op, &state, builder)?;
-        }
-        Ok(())
-    }
-
-    fn record_edge(
-        &self,
-        op: usize,
-        state: &RegisterState,
-        builder: &mut ConstraintBuilder,
-    ) -> FlowResult<()> {
-        self.block(op).map_or(Ok(()), |block| self.record_join(block, state, builder))
-    }
-
-    fn record_join(
-        &self,
-        block: usize,
-        state: &RegisterState,
-        builder: &mut ConstraintBuilder,
-    ) -> FlowResult<()> {
-        self.at.get(block).map_or(Ok(()), |at| builder.flow_into(block, at, state))
-    }
-}
-
-impl ConstraintBuilder {
-    /// The value that stands for the union in a slot where a block begins, which the slot may hold already.
-    fn joined(&mut self, block: usize, slot: u8, held: SlotValue) -> ValueIdx {
-        let key = ValueKey::Join(block, slot);
-        match held {
-            SlotValue::Node(value, 0) if self.key(value) == Some(key) => value,
-            _ => self.value(key),
-        }
-    }
-
-    /// What `state` brings to the values that stand for unions where a block begins, with the state `at`.
-    fn flow_into(&mut self, block: usize, at: &RegisterState, state: &RegisterState) -> FlowResult<()> {
-        for slot in 0..SLOTS as u8 {
-            if let SlotValue::Node(to, 0) = at.get(slot)
-                && self.key(to) == Some(ValueKey::Join(block, slot))
-            {
-                self.flow(state.get(slot), to, Some(0))?;
-            }
+        for i in 0..self.blocks[block].predecessors.len() {
+            let value = self.from_predecessor(self.blocks[block].predecessors[i] as usize, slot);
+            self.builder.flow(value, own, Some(0))?;
         }
         Ok(())
     }

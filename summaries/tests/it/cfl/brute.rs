@@ -1,6 +1,6 @@
 //! Inclusion by the plainest means, for programs of a few small functions: every rule again and again over plain sets.
 //!
-//! It shares no code with what it judges. Offsets are numbers modulo [`RING`], so that sets are finite without any
+//! It shares no code with what it judges. Offsets are numbers modulo a ring, so that sets are finite without any
 //! widening, and what holds for all integers holds here. Symbol k is function k, and behind the functions come objects in memory.
 //! Everything lives.
 
@@ -9,21 +9,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use summaries::relation::{Callee, Constraint, FunctionSummary, Place};
 use summaries::{Target, ValueIdx};
 
-pub(super) const RING: i64 = 64;
+/// The modulus of offsets for random programs, whose offsets are small.
+pub(crate) const SMALL_RING: i64 = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Object {
+pub(crate) enum Object {
     Function(usize),
     Data(usize),
     Frame(usize),
 }
 
 /// `None` is whatever escaped; an offset that is `None` is any.
-pub(super) type Address = Option<(Object, Option<i64>)>;
-pub(super) type Set = BTreeSet<Address>;
+pub(crate) type Address = Option<(Object, Option<i64>)>;
+pub(crate) type Set = BTreeSet<Address>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Node {
+pub(crate) enum Node {
     Value(usize, u32),
     Cell(Object, i64),
     Anywhere(Object),
@@ -32,25 +33,24 @@ pub(super) enum Node {
     Escaped,
 }
 
-pub(super) struct Solution<'f> {
-    pub(super) functions: &'f [FunctionSummary],
-    pub(super) sets: BTreeMap<Node, Set>,
-    /// So many functions have symbols. Behind them stand copies of function 0, each for one call site of another function.
-    known: usize,
+pub(crate) struct Solution<'f> {
+    pub(crate) functions: &'f [FunctionSummary],
+    pub(crate) sets: BTreeMap<Node, Set>,
+    /// Offsets are numbers modulo this.
+    ring: i64,
     /// Nodes of each object that hold anything.
     parts: BTreeMap<Object, BTreeSet<Node>>,
     changed: bool,
 }
 
-pub(super) fn solve(functions: &[FunctionSummary]) -> Solution<'_> {
-    solve_known(functions, functions.len())
+pub(crate) fn solve(functions: &[FunctionSummary]) -> Solution<'_> {
+    solve_in(functions, SMALL_RING)
 }
 
-/// The same with copies of function 0: behind the `known` first functions one for each call site of the others, which calls that one. What
-/// copies call is not distinguished. No copy calls function 0.
-pub(super) fn solve_known(functions: &[FunctionSummary], known: usize) -> Solution<'_> {
+/// The same with offsets modulo `ring`.
+pub(crate) fn solve_in(functions: &[FunctionSummary], ring: i64) -> Solution<'_> {
     let mut solution =
-        Solution { functions, sets: BTreeMap::new(), known, parts: BTreeMap::new(), changed: true };
+        Solution { functions, ring, sets: BTreeMap::new(), parts: BTreeMap::new(), changed: true };
     while std::mem::take(&mut solution.changed) {
         for (f, function) in functions.iter().enumerate() {
             function.constraints.iter().for_each(|c| solution.constraint(f, c));
@@ -64,20 +64,40 @@ pub(super) fn solve_known(functions: &[FunctionSummary], known: usize) -> Soluti
 }
 
 impl Solution<'_> {
-    pub(super) fn set(&self, node: Node) -> Set {
+    pub(crate) fn set(&self, node: Node) -> Set {
         self.sets.get(&node).cloned().unwrap_or_default()
     }
 
-    pub(super) fn value(&self, f: usize, value: ValueIdx) -> Set {
+    pub(crate) fn value(&self, f: usize, value: ValueIdx) -> Set {
         self.set(Node::Value(f, value.0))
     }
 
-    pub(super) fn nodes_of(&self, object: Object) -> Vec<Node> {
+    /// Whether accesses through two values of function 0, of so many bytes, may touch the same cell of memory.
+    pub(crate) fn may_alias(&self, a: (Place, u32), b: (Place, u32)) -> bool {
+        let places = |(place, size): (Place, u32)| {
+            let held = self.value(0, place.value);
+            held.into_iter().map(move |address| (self.plus(address, place.offset), size)).collect::<Vec<_>>()
+        };
+        let escaped = self.set(Node::Escaped);
+        let has_escaped = |object: Object| escaped.iter().flatten().any(|(escaped, _)| *escaped == object);
+        let meet = |a: (Address, u32), b: (Address, u32)| match (a, b) {
+            ((None, _), (None, _)) => true,
+            ((None, _), (Some((object, _)), _)) | ((Some((object, _)), _), (None, _)) => has_escaped(object),
+            ((Some((one, x)), m), (Some((other, y)), n)) => {
+                let share = |(x, y)| self.cells(x, m).any(|cell| self.touches(y, n, cell));
+                one == other && x.zip(y).is_none_or(share)
+            }
+        };
+        places(a).into_iter().any(|a| places(b).into_iter().any(|b| meet(a, b)))
+    }
+
+    pub(crate) fn nodes_of(&self, object: Object) -> Vec<Node> {
         self.parts.get(&object).into_iter().flatten().copied().collect()
     }
 
     fn add(&mut self, node: Node, address: Address) {
-        let offset = |at: Option<i64>| at.filter(|_| node != Node::Escaped).map(|at| at.rem_euclid(RING));
+        let offset =
+            |at: Option<i64>| at.filter(|_| node != Node::Escaped).map(|at| at.rem_euclid(self.ring));
         // Of what escapes, unseen code has all, wherever in it the address points.
         let address = address.map(|(o, at)| (o, offset(at)));
         if !self.sets.entry(node).or_default().insert(address) {
@@ -100,7 +120,7 @@ impl Solution<'_> {
 
     fn target(&self, target: Target, offset: i64) -> Address {
         let Target::Symbol(symbol) = target else { panic!("symbols only") };
-        let known = self.known;
+        let known = self.functions.len();
         let object = match symbol.index() {
             k if k < known => Object::Function(k),
             k => Object::Data(k - known),
@@ -115,17 +135,17 @@ impl Solution<'_> {
             Constraint::Frame { to, offset } => self.add(node(to), Some((Object::Frame(f), offset))),
             Constraint::Assign { from, to, offset } => {
                 for a in self.value(f, from) {
-                    self.add(node(to), plus(a, offset));
+                    self.add(node(to), self.plus(a, offset));
                 }
             }
             Constraint::Load { from, to, size } => {
                 for a in self.value(f, from.value) {
-                    self.load(plus(a, from.offset), size, node(to));
+                    self.load(self.plus(a, from.offset), size, node(to));
                 }
             }
             Constraint::Store { from, to, size } => {
                 for a in self.value(f, to.value) {
-                    self.store(node(from), plus(a, to.offset), size);
+                    self.store(node(from), self.plus(a, to.offset), size);
                 }
             }
             Constraint::Copy { from, to, size } => self.copy(f, from, to, size),
@@ -140,9 +160,9 @@ impl Solution<'_> {
         let Some((object, at)) = from else { return self.add(to, None) };
         for node in self.nodes_of(object) {
             let read = match (node, at) {
-                (Node::Cell(_, cell), Some(at)) => touches(at, size, cell),
+                (Node::Cell(_, cell), Some(at)) => self.touches(at, size, cell),
                 // Above the return address.
-                (Node::Above(_), Some(at)) => size == 0 || (1..RING / 8).any(|cell| touches(at, size, cell)),
+                (Node::Above(_), Some(at)) => size == 0 || self.cells(at, size).any(|cell| cell > 0),
                 _ => true,
             };
             if read {
@@ -158,7 +178,7 @@ impl Solution<'_> {
             Some((object, at)) => match at.filter(|_| size > 0) {
                 None => self.flow(from, Node::Anywhere(object)),
                 Some(at) => {
-                    for cell in (0..RING / 8).filter(|c| touches(at, size, *c)) {
+                    for cell in self.cells(at, size) {
                         self.flow(from, Node::Cell(object, cell));
                     }
                 }
@@ -169,7 +189,7 @@ impl Solution<'_> {
     fn copy(&mut self, f: usize, from: Place, to: Place, size: u32) {
         for a in self.value(f, from.value) {
             for b in self.value(f, to.value) {
-                self.copy_memory(plus(a, from.offset), plus(b, to.offset), size);
+                self.copy_memory(self.plus(a, from.offset), self.plus(b, to.offset), size);
             }
         }
     }
@@ -182,13 +202,13 @@ impl Solution<'_> {
             (Some((a, x)), Some((b, y))) => {
                 for node in self.nodes_of(a) {
                     if let (Node::Cell(_, cell), Some(x)) = (node, x)
-                        && !touches(x, size, cell)
+                        && !self.touches(x, size, cell)
                     {
                         continue;
                     }
                     match (node, x.zip(y).filter(|(x, y)| (x - y) % 8 == 0)) {
                         (Node::Cell(_, cell), Some((x, y))) => {
-                            let cell = (cell + (y - x) / 8).rem_euclid(RING / 8);
+                            let cell = (cell + (y - x) / 8).rem_euclid(self.ring / 8);
                             self.flow(node, Node::Cell(b, cell));
                         }
                         _ => self.flow(node, Node::Anywhere(b)),
@@ -217,23 +237,7 @@ impl Solution<'_> {
         }
     }
 
-    /// The function that the site calls when it calls `g`.
-    fn instance(&self, f: usize, number: usize, g: usize) -> Option<usize> {
-        if g != 0 || self.functions.len() == self.known {
-            return Some(g);
-        }
-        let before = self.functions.get(1..f).filter(|_| f < self.known)?;
-        Some(self.known + before.iter().map(|f| f.call_sites.len()).sum::<usize>() + number)
-    }
-
-    /// Function `g`, and the copies of it.
-    fn instances(&self, g: usize) -> impl Iterator<Item = usize> + use<> {
-        let copies = if g == 0 { self.known..self.functions.len() } else { 0..0 };
-        std::iter::once(g).chain(copies)
-    }
-
     fn call(&mut self, f: usize, number: usize, g: usize) {
-        let Some(g) = self.instance(f, number, g) else { return };
         let (site, callee) = (&self.functions[f].call_sites[number], &self.functions[g]);
         for (register, parameter) in &callee.parameters {
             for (_, actual) in site.actuals.iter().filter(|a| a.0 == *register) {
@@ -283,10 +287,8 @@ impl Solution<'_> {
     }
 
     fn labels(&mut self, g: usize) {
-        for g in self.instances(g) {
-            for value in &self.functions[g].indirect_entry_values {
-                self.add(Node::Value(g, value.0), None);
-            }
+        for value in &self.functions[g].indirect_entry_values {
+            self.add(Node::Value(g, value.0), None);
         }
     }
 
@@ -313,13 +315,22 @@ impl Solution<'_> {
             }
         }
     }
-}
 
-fn plus(address: Address, by: Option<i64>) -> Address {
-    address.map(|(object, at)| (object, at.zip(by).map(|(at, by)| (at + by).rem_euclid(RING))))
-}
+    fn plus(&self, address: Address, by: Option<i64>) -> Address {
+        address.map(|(object, at)| (object, at.zip(by).map(|(at, by)| (at + by).rem_euclid(self.ring))))
+    }
 
-/// Whether an access of `size` bytes touches a cell; 0 is an unknown number.
-fn touches(at: i64, size: u32, cell: i64) -> bool {
-    size == 0 || (0..i64::from(size)).any(|i| (at + i).rem_euclid(RING) / 8 == cell)
+    /// The cells that an access of `size` bytes touches; 0 is an unknown number.
+    fn cells(&self, at: i64, size: u32) -> impl Iterator<Item = i64> + use<> {
+        let ring = self.ring;
+        let last = if size == 0 { at + ring - 8 } else { at + i64::from(size) - 1 };
+        (at.div_euclid(8)..=last.div_euclid(8))
+            .take((ring / 8) as usize)
+            .map(move |cell| cell.rem_euclid(ring / 8))
+    }
+
+    /// Whether an access touches a cell.
+    fn touches(&self, at: i64, size: u32, cell: i64) -> bool {
+        size == 0 || self.cells(at, size).any(|touched| touched == cell)
+    }
 }

@@ -1,8 +1,5 @@
 //! Values of one function: what is equal, what may alias, what an outsider sees. Judged by brute force.
 
-mod alias;
-mod brute;
-mod passthrough;
+pub(crate) mod brute;
 mod random;
 mod reduce;
-mod relations;

@@ -31,8 +31,6 @@ pub(super) struct Shape {
     pub(super) constraints: usize,
     /// It is the share in a hundred constraints.
     pub(super) copies: usize,
-    /// Vector registers cross the borders of functions.
-    pub(super) vectors: bool,
 }
 
 /// All but the first function are the surroundings.
@@ -49,11 +47,6 @@ fn function(choices: &mut ProgramChoices<'_>, shape: &Shape) -> FunctionSummary 
     }
     f.results = vec![(0, value(choices))];
     f.preserved = choices.below(2) as u64;
-    if shape.vectors {
-        f.parameters.extend((16..20).map(|register| (register, value(choices))));
-        f.results.extend((16..19).map(|register| (register, value(choices))));
-        f.preserved |= (choices.below(4) as u64) << 16;
-    }
     if choices.below(6) == 0 {
         f.indirect_entry_values = vec![value(choices)];
     }
@@ -112,20 +105,17 @@ fn call_site(choices: &mut ProgramChoices<'_>, shape: &Shape, frame: bool, offse
         },
         _ => Callee::Indirect(value(choices)),
     };
-    let vectors = if shape.vectors { 16..20 } else { 0..0 };
-    let passed: Vec<_> = vectors.clone().map(|register| (register, value(choices))).collect();
-    let returned: Vec<_> = vectors.take(3).map(|register| (register, value(choices))).collect();
     let bases = [None, None, None, Some(Some(-24)), Some(None)];
     CallSite {
         section: 1,
         offset,
         callee,
         jump: false,
-        actuals: [vec![(0, value(choices)), (6, value(choices)), (7, value(choices))], passed].concat(),
+        actuals: vec![(0, value(choices)), (6, value(choices)), (7, value(choices))],
         stack: if choices.below(3) == 0 { vec![(8, value(choices))] } else { Vec::new() },
         no_vectors: false,
         formats: Vec::new(),
         stack_in_frame: bases[choices.below(5)].filter(|_| frame),
-        results: [vec![(0, value(choices))], returned].concat(),
+        results: vec![(0, value(choices))],
     }
 }

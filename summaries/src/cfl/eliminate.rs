@@ -1,9 +1,8 @@
-//! Takes out values that only pass on what they hold: what adds to them adds to what they are copied to.
+//! Elimination of local values: what flows into a value flows directly to the values that it is copied to.
 //!
-//! A value goes if nothing but copies uses it, nothing from outside comes into it, and either it is copied once or only one value
-//! is copied to it: then the constraints that take its place are fewer than those that go with it. Its neighbours then hold the same as before, since displacements add up. What is
-//! loaded, or an address of code or data, can't be displaced in the same constraint, so such a value stays unless all its copies
-//! are plain.
+//! A value is eliminated if only copies read it, nothing outside of the function defines it, and either it is copied once or only one value
+//! is copied to it. Then at most as many constraints are added as removed. Displacements add up. A load, or the address of code or data,
+//! has no displacement in its constraint, so such a value stays unless all its copies are plain.
 
 use super::rewrite::{inflows, passed};
 use crate::ids::ValueIdx;
@@ -161,8 +160,6 @@ impl CopyGraph {
             });
             function.constraints.extend(copies);
         }
-        function.constraints.sort_unstable();
-        function.constraints.dedup();
     }
 }
 

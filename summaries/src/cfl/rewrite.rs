@@ -1,14 +1,14 @@
-//! Walks over all mentions of values in a function: renaming them, throwing away what nothing depends on, numbering anew.
+//! Rewriting of a function's summary: dead code elimination over values, and their renumbering.
 //!
-//! A value counts if it is stored, passed to a call, called, returned, or lets something escape, is the address of a store
-//! or a copy, or if one that counts is made from it. What is only compared or computed with goes: it is observed by nobody.
+//! A value is needed if it is stored, passed to a call, called, returned, or escapes, if it is the address of a store or a copy, or if
+//! a needed value is made from it. A value that is only compared is not needed.
 
-use crate::cfl::components::Adjacency;
+use crate::cfl::adjacency::Adjacency;
 use crate::ids::ValueIdx;
 use crate::relation::{CallSite, Callee, Constraint, FunctionSummary};
 
 /// The value that a constraint adds to.
-pub(in crate::cfl) fn defined(constraint: &Constraint) -> Option<ValueIdx> {
+pub(super) fn defined(constraint: &Constraint) -> Option<ValueIdx> {
     match constraint {
         Constraint::Address { to, .. }
         | Constraint::Frame { to, .. }
@@ -22,8 +22,8 @@ pub(in crate::cfl) fn defined(constraint: &Constraint) -> Option<ValueIdx> {
     }
 }
 
-/// Every mention of a value, in a fixed order: parameters, results, labels, constraints, call sites.
-pub(in crate::cfl) fn for_each_value(function: &mut FunctionSummary, mut visit: impl FnMut(&mut ValueIdx)) {
+/// Visits each use of a value, in a fixed order: parameters, results, labels, constraints, call sites.
+pub(super) fn for_each_value(function: &mut FunctionSummary, mut visit: impl FnMut(&mut ValueIdx)) {
     let tables = [&mut function.parameters, &mut function.results];
     tables.into_iter().flatten().for_each(|(_, v)| visit(v));
     function.stack_parameters.iter_mut().for_each(|(_, v)| visit(v));
@@ -52,7 +52,7 @@ pub(in crate::cfl) fn for_each_value(function: &mut FunctionSummary, mut visit: 
 }
 
 /// What a call site does with values of the caller.
-pub(in crate::cfl) fn passed(site: &CallSite) -> impl Iterator<Item = ValueIdx> + '_ {
+pub(super) fn passed(site: &CallSite) -> impl Iterator<Item = ValueIdx> + '_ {
     let callee = match site.callee {
         Callee::Indirect(value) => Some(value),
         Callee::Direct { .. } => None,
@@ -61,7 +61,7 @@ pub(in crate::cfl) fn passed(site: &CallSite) -> impl Iterator<Item = ValueIdx> 
 }
 
 /// Values that something outside puts addresses into, by value.
-pub(in crate::cfl) fn inflows(function: &FunctionSummary) -> Vec<bool> {
+pub(super) fn inflows(function: &FunctionSummary) -> Vec<bool> {
     let mut inflow = vec![false; function.values as usize];
     let parameters = function.parameters.iter().map(|p| p.1);
     let stack = function.stack_parameters.iter().map(|p| p.1);
@@ -75,11 +75,13 @@ pub(in crate::cfl) fn inflows(function: &FunctionSummary) -> Vec<bool> {
     inflow
 }
 
-/// Throw away the constraints that define what nothing depends on.
-pub(in crate::cfl) fn drop_dead(function: &mut FunctionSummary) {
+/// Removes the constraints that define values which nothing needs.
+pub(super) fn drop_dead(function: &mut FunctionSummary) {
     let needed = needed(function);
     let is_needed = |v: ValueIdx| needed.get(v.index()).copied().unwrap_or(false);
-    function.constraints.retain(|c| defined(c).is_none_or(is_needed));
+    let says_nothing =
+        |c: &Constraint| matches!(c, Constraint::Assign { from, to, offset: Some(0) } if from == to);
+    function.constraints.retain(|c| defined(c).is_none_or(is_needed) && !says_nothing(c));
     function.parameters.retain(|(_, v)| is_needed(*v));
     function.stack_parameters.retain(|(_, v)| is_needed(*v));
     function.indirect_entry_values.retain(|v| is_needed(*v));
@@ -88,7 +90,7 @@ pub(in crate::cfl) fn drop_dead(function: &mut FunctionSummary) {
     }
 }
 
-/// By value: something depends on it.
+/// By value: something needs it.
 fn needed(function: &FunctionSummary) -> Vec<bool> {
     let mut made_from: Vec<(u32, u32)> = Vec::new();
     let mut work: Vec<u32> = Vec::new();
@@ -107,7 +109,7 @@ fn needed(function: &FunctionSummary) -> Vec<bool> {
     Adjacency::new(function.values as usize, &made_from).reached(work)
 }
 
-/// Number the values in the order of first mention, and put the tables in their stated orders.
+/// Numbers the values in the order of their first use, and sorts the tables.
 pub(super) fn renumber(function: &mut FunctionSummary) {
     let mut new: Vec<Option<ValueIdx>> = vec![None; function.values as usize];
     let mut next = 0;
