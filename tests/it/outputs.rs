@@ -1,19 +1,19 @@
-//! The check of the output finds a wrong one: a linker that makes something else of the pruned objects is not believed.
+//! The check of the output detects a wrong output, and the originals are linked instead.
 //!
-//! A stand-in for each linker does the plain link as it is asked to, and any other link by a line of its own. The originals must then
-//! be linked, with one warning that says what was wrong, and with `--prune-strict` there must be no output. What the check takes for right is
-//! held by the fixtures, in which a warning is a failure.
+//! A script replaces each linker. It makes the plain link as requested, and makes a different link of the pruned objects. There must be one warning
+//! that names the difference, and no output with `--prune-strict`. The fixtures show that the check accepts correct outputs: there a warning is a
+//! failure.
 
 use std::path::PathBuf;
 
 use crate::compare;
 use crate::run::{Job, Session};
-use crate::tools::{self, Linker};
+use crate::tools::Linker;
 
 const MAIN: &str = "int a(void);\nint dead(void) { return a() + 1; }\nint main(void) { return a(); }\n\
                     __attribute__((visibility(\"hidden\"))) int gone(void) { return a() + 2; }\n";
 
-/// A wrong output: the line, what the linker makes in place of the pruned link, and what the warning says of it.
+/// A wrong output: the line, the line that the linker uses instead for the pruned link, and the text of the warning.
 struct Wrong {
     right: &'static str,
     wrong: &'static str,
@@ -22,7 +22,7 @@ struct Wrong {
 
 const EXECUTABLE: &str = "-e main main.o liba.so";
 const STATIC: &str = "-e main main.o a.o";
-// With a soname, so that no linker writes the path of the output into it, and so none is asked to write to its own place.
+// With a soname no linker writes the path of the output into it.
 const LIBRARY: &str = "-shared -soname=lib.so main.o a.o";
 
 const INIT: &str = "-shared -soname=lib.so main.o a.o begin.o";
@@ -111,7 +111,7 @@ const WRONG: &[Wrong] = &[
     Wrong { right: EXECUTABLE, wrong: "-e main missing.o", says: "the linker refused the pruned objects" },
 ];
 
-/// A linker that does the link to `out` as it is told to, and any other one as `wrong.line` says.
+/// A script that makes the link to `out` as requested, and any other link as `wrong.line` says.
 fn stand_in(session: &Session, linker: Linker) -> PathBuf {
     let body = r#"#!/bin/sh
 previous= output=
@@ -145,10 +145,9 @@ fn prepare(linker: Linker) -> Session {
     let sources = "main.c a.c b.c init.c fini.c begin.c end.c tls.c version.c";
     session.must(&Job::new(&dir, "gcc").words("-O1 -fPIC -ffunction-sections -c").words(sources));
     for name in ["a", "b"] {
-        let job = Job::new(&dir, "gcc").words("-shared -nostdlib -o").arg(format!("lib{name}.so"));
-        session.must(&job.arg(format!("-Wl,-soname,lib{name}.so")).arg(format!("{name}.o")));
+        session.cmd(&format!("gcc -shared -nostdlib -o lib{name}.so -Wl,-soname,lib{name}.so {name}.o"));
     }
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     session
 }
 
@@ -160,7 +159,7 @@ fn each_is_found(linker: Linker) {
     // mold takes the beginning of the code for an entry that isn't there.
     let is_wrong = |w: &&Wrong| match linker {
         Linker::Mold => !w.wrong.starts_with("-e 0"),
-        // What a version script does to names with an explicit version is its own.
+        // GNU ld treats names with an explicit version in its own way.
         Linker::Bfd => !w.says.contains("api@"),
         // It has no DT_INIT for a function of that name, and exports what has an explicit version by its own rules.
         Linker::Wild => !w.says.contains("DT_") && !w.says.contains("api@"),
