@@ -1,9 +1,10 @@
-//! Which pointers of a function may alias, held against the Andersen-style analysis of LLVM 14 (`opt -cfl-anders-aa -aa-eval`).
+//! Alias analysis of function constraints, compared with the Andersen-style analysis of LLVM 14 (`opt -cfl-anders-aa -aa-eval`).
 //!
-//! What LLVM proves apart is to be apart here too, asked of the constraints that the front end makes of the same functions: of the bitcode of LLVM 14,
-//! and of what LLVM 19 makes of it, whose pointers have no types. The numbers of pairs are held exactly, and for each that is not apart
-//! here there is a reason: that memory is cells of 8 bytes is shown by asking again with everything eight times as far apart; the others
-//! are those of functions that are made for it.
+//! Two pointers that LLVM separates must not alias here. The constraints are those of the same functions: from the bitcode of LLVM 14, and from LLVM
+//! 19's version of it, whose pointers have no types.
+//!
+//! The test has the exact numbers of pairs. Each lost pair has a reason. Memory is cells of 8 bytes: a second run with distances eight times as large
+//! shows this. Other pairs are in functions that are made for their reason.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +19,7 @@ use super::corpus::run;
 
 const SOURCE: &str = include_str!("aliases.c");
 
-/// A pointer: the type of what it points to, and its name.
+/// The type of a pointee, and the name of the pointer.
 type Pointer = (String, String);
 
 /// The last word, which is the name of an operand, and the type before it.
@@ -29,7 +30,7 @@ fn operand(text: &str) -> Option<Pointer> {
     is_name.then(|| (ty.strip_suffix('*').unwrap_or(ty).to_owned(), name.to_owned()))
 }
 
-/// By function: pairs of which `-aa-eval -print-no-aliases` says that they are apart.
+/// The pairs that `-aa-eval -print-no-aliases` separates, by function.
 fn apart(text: &str) -> BTreeMap<String, Vec<(Pointer, Pointer)>> {
     let mut function = "";
     let mut found: BTreeMap<String, Vec<(Pointer, Pointer)>> = BTreeMap::new();
@@ -47,7 +48,7 @@ fn apart(text: &str) -> BTreeMap<String, Vec<(Pointer, Pointer)>> {
     found
 }
 
-/// By function: names of parameters and of what instructions give, in the order that numbers them.
+/// The names of parameters and results by function, in the order of their numbers.
 fn names(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut function = String::new();
@@ -112,7 +113,7 @@ fn spread_size(size: u32) -> u32 {
     (size * 8).saturating_sub(7)
 }
 
-/// How many pairs LLVM proves apart, and what becomes of them here.
+/// The number of pairs that LLVM separates, by the result here.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Compared {
     pairs: usize,
@@ -171,7 +172,7 @@ fn compare(bitcode_file: &Path, dis: &str, llvm: &BTreeMap<String, Vec<(Pointer,
     compared
 }
 
-/// The program by clang 14, after some passes; and what LLVM 14 proves apart in it.
+/// The program by clang 14, after some passes, and the pairs that LLVM 14 separates in it.
 fn compiled(dir: &Path, passes: &[&str]) -> BTreeMap<String, Vec<(Pointer, Pointer)>> {
     std::fs::write(dir.join("t.c"), SOURCE).unwrap();
     let opt = || {
@@ -193,14 +194,13 @@ fn compiled(dir: &Path, passes: &[&str]) -> BTreeMap<String, Vec<(Pointer, Point
 fn what_llvm_proves_apart() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    // Of `arrays`, pairs of which one is an address in the frame at an unknown distance: the frame is one object. Of `given`, a local that code
-    // which isn't seen gets later, and an argument, which may be what that code has: constraints have no order.
+    // In `arrays` one of a pair is an address in the frame at an unknown distance, and the frame is one object. In `given` external code gets a local
+    // later, and may return it as the argument: constraints have no order.
     let others = |list: &[(&str, usize)]| list.iter().map(|(f, n)| ((*f).to_owned(), *n)).collect();
     let plain =
         Compared { pairs: 557, apart: 487, cells: 50, others: others(&[("arrays", 16), ("given", 4)]) };
     let sroa = Compared { pairs: 20, apart: 19, cells: 0, others: others(&[("given", 1)]) };
-    // Where pointers have types, the one that an address of a local or of a part is of is not looked up: a store of such an address is one of an unknown number
-    // of bytes.
+    // With typed pointers the type of a local's address is not looked up: a store of it has an unknown number of bytes.
     for (passes, expected, typed) in [(&[][..], plain, 139), (&["-sroa"], sroa, 9)] {
         let llvm = compiled(dir, passes);
         let found = compare(&dir.join("upgraded.bc"), "llvm-dis-19", &llvm);

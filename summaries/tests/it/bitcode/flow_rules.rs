@@ -1,6 +1,6 @@
-//! Value flow of LLVM IR, rule by rule: where what a function returns, stores or passes may come from.
+//! Value flow of LLVM IR, a test for each rule: the sources of returned, stored and passed values.
 //!
-//! Held by what reaches the place, and not by the numbers of values, so that a constraint that is left out is seen.
+//! The tests compare the sources that reach a place, not the numbers of values, so that a missing constraint is detected.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +24,7 @@ fn function(ir: &str) -> (ModuleSummary, FunctionSummary) {
     (summary, function)
 }
 
-/// Where a value comes from: registers at entry, symbols, cells of the stack, `unknown`, and `*x` for what is loaded from x; with `?` where
-/// something unknown was added.
+/// The sources of a value: registers at entry, symbols, cells of the stack, `unknown`, and `*x` for a load from x; a `?` marks an unknown offset.
 fn sources(summary: &ModuleSummary, function: &FunctionSummary, value: ValueIdx) -> BTreeSet<String> {
     let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());
     let mut work = vec![(value, String::new(), String::new())];
@@ -69,7 +68,7 @@ fn set(names: &str) -> BTreeSet<String> {
     names.split_whitespace().map(str::to_owned).collect()
 }
 
-/// What `t` may return in a register.
+/// The values that `t` may return in a register.
 fn returned(summary: &ModuleSummary, function: &FunctionSummary, register: u8) -> BTreeSet<String> {
     let result = function.results.iter().find(|r| r.0 == register);
     result.map(|r| sources(summary, function, r.1)).unwrap_or_default()
@@ -124,7 +123,7 @@ fn what_is_returned() {
             "g? h?",
         ),
         ("ret ptr inttoptr (i64 xor (i64 ptrtoint (ptr @g to i64), i64 5) to ptr)", "g?"),
-        // What isn't seen gives anything.
+        // An opaque source gives an unknown value.
         ("%r = call ptr asm \"\", \"=r,0\"(ptr %a)\n ret ptr %r", "unknown"),
         ("%r = call ptr @llvm.launder.invariant.group.p0(ptr %a)\n ret ptr %r", "rdi"),
         ("%r = call ptr @llvm.ptrmask.p0.i64(ptr %a, i64 -8)\n ret ptr %r", "rdi?"),
@@ -229,7 +228,7 @@ fn where_arguments_are() {
     assert_eq!(stack, [(8, set("*frame8")), (16, set("*frame16"))]);
 }
 
-/// What has no register of its own comes back in any of those that a result may be in.
+/// A result without a register of its own may be in any result register.
 #[test]
 fn results_of_more_than_one_register() {
     let (summary, function) = function(
@@ -246,7 +245,7 @@ fn results_of_more_than_one_register() {
     assert_eq!(function.preserved, summaries::registers::PRESERVABLE);
 }
 
-/// What is passed by value is on the stack, byte for byte, and its bytes may be in registers.
+/// An argument that is passed by value is on the stack, byte for byte, and its bytes may be in registers.
 #[test]
 fn what_is_passed_by_value() {
     let (summary, function) = function(
@@ -264,7 +263,7 @@ fn what_is_passed_by_value() {
     assert!(copied, "{function:#?}");
 }
 
-/// What is passed anywhere is on the stack, too.
+/// An argument without a known place is on the stack too.
 #[test]
 fn what_is_passed_anywhere() {
     let (summary, function) = function(
@@ -278,7 +277,7 @@ fn what_is_passed_anywhere() {
     assert!(stored, "{function:#?}");
 }
 
-/// An exception that arrives may be anything, one that goes on is known outside, and tables name the types.
+/// A caught exception is unknown, a resumed one escapes, and tables name the types.
 #[test]
 fn exceptions() {
     let (summary, function) = function(
@@ -305,7 +304,7 @@ fn exceptions() {
         .collect::<Vec<_>>()
     };
     assert_eq!(named(ReferenceKind::Unwind), ["p"]);
-    // Once as a mention that constraints account for, and once more as what escapes.
+    // Once as an address that constraints track, and once as an escaped address.
     for name in ["g", "h"] {
         let accounted = function.covered_references.len();
         let all = named(ReferenceKind::Address);
@@ -314,7 +313,7 @@ fn exceptions() {
     }
 }
 
-/// What is only mentioned is distinguished from what constraints follow.
+/// An address that is only taken is distinguished from one that constraints track.
 #[test]
 fn what_is_only_compared() {
     let (summary, function) = function("define i1 @t(ptr %a) {\n %r = icmp eq ptr %a, @g\n ret i1 %r\n}");
