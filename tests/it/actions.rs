@@ -129,7 +129,7 @@ fn the_bytes_of_one_command() {
 
 /// A missing result of an action is an error, even if an earlier link put it into the user's cache.
 #[test]
-fn what_is_missing_is_not_taken_from_the_cache() {
+fn missing_results_are_not_taken_from_the_cache() {
     let mut session = prepare("cached", "-g");
     summarize(&mut session, "");
     must_link(&mut session, Linker::Lld, &plan_line());

@@ -293,7 +293,7 @@ fn totals_are_exact_in_every_form() {
 }
 
 #[test]
-fn what_is_a_root_for_two_reasons_goes_with_both() {
+fn a_root_for_two_reasons_has_two_edges_in_its_cut() {
     let mut session = Session::new("audit/roots");
     let words = "-shared -Wl,-u,dead";
     linked(&mut session, "library", "fixtures/audit/main.c", "-fPIC", Linker::Lld, words);

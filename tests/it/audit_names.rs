@@ -197,7 +197,7 @@ fn every_way_to_say_a_name() {
 }
 
 #[test]
-fn what_is_no_report() {
+fn files_that_are_no_reports() {
     let mut session = Session::new("audit/no-report");
     session.write("main.c", "int main(void) { return 0; }\n");
     compile(&mut session, "main.c", "main.o", "");

@@ -79,7 +79,7 @@ fn what_lives_later_turns_value_flow_off() {
 }
 
 #[test]
-fn nothing_is_followed_below_the_gate() {
+fn values_are_not_analysed_below_the_gate() {
     let mut session = Session::new("gate/percent");
     session.write("main.c", MAIN);
     session.shims();

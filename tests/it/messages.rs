@@ -201,7 +201,7 @@ fn variables_that_are_options() {
 }
 
 #[test]
-fn why_extract_lists_the_same_members() {
+fn why_extract_lists_what_it_lists() {
     let mut sides = Sides::new("why-extract", Linker::Lld);
     sides.write("f.c", "int f(void) { return 1; }\n");
     sides.write("use.c", "int f(void); int g(void) { return f(); }\n");

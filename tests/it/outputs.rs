@@ -14,11 +14,7 @@ const MAIN: &str = "int a(void);\nint dead(void) { return a() + 1; }\nint main(v
                     __attribute__((visibility(\"hidden\"))) int gone(void) { return a() + 2; }\n";
 
 /// A wrong output: the line, the line that the linker uses instead for the pruned link, and the text of the warning.
-struct Wrong {
-    right: &'static str,
-    wrong: &'static str,
-    says: &'static str,
-}
+type Wrong = (&'static str, &'static str, &'static str);
 
 const EXECUTABLE: &str = "-e main main.o liba.so";
 const STATIC: &str = "-e main main.o a.o";
@@ -29,86 +25,62 @@ const INIT: &str = "-shared -soname=lib.so main.o a.o begin.o";
 const FINI: &str = "-shared -soname=lib.so main.o a.o end.o";
 
 const WRONG: &[Wrong] = &[
-    Wrong { right: EXECUTABLE, wrong: "-e main main.o a.o", says: "needs [], not [liba.so]" },
-    Wrong {
-        right: EXECUTABLE,
-        wrong: "-e main main.o liba.so --no-as-needed libb.so",
-        says: "needs [liba.so libb.so], not [liba.so]",
-    },
-    Wrong {
-        right: "-e main main.o liba.so --no-as-needed libb.so",
-        wrong: "-e main main.o --no-as-needed libb.so liba.so",
-        says: "needs [libb.so liba.so], not [liba.so libb.so]",
-    },
-    Wrong { right: LIBRARY, wrong: "-shared main.o a.o --version-script=none.map", says: "does not export " },
-    Wrong {
-        right: "-shared -soname=lib.so main.o a.o --version-script=main.map",
-        wrong: "-shared main.o --version-script=main.map",
-        says: "has a as undefined",
-    },
-    Wrong {
-        right: EXECUTABLE,
-        wrong: "-e main main.o init.o liba.so",
-        says: "bytes of init array, not 0 to 0",
-    },
-    Wrong {
-        right: "-e main main.o init.o liba.so",
-        wrong: "-e main main.o liba.so",
-        says: "has 0 bytes of init array, not 8 to 8",
-    },
-    Wrong {
-        right: EXECUTABLE,
-        wrong: "-e main main.o fini.o liba.so",
-        says: "bytes of fini array, not 0 to 0",
-    },
-    Wrong {
-        right: "-z noexecstack -e main main.o liba.so",
-        wrong: "-z execstack -e main main.o liba.so",
-        says: "has an executable stack",
-    },
-    Wrong {
-        right: "-z execstack -e main main.o liba.so",
-        wrong: "-z noexecstack -e main main.o liba.so",
-        says: "has no executable stack",
-    },
-    Wrong {
-        right: "-e main main.o liba.so --as-needed libb.so",
-        wrong: "-e main main.o liba.so --no-as-needed libb.so",
-        says: "needs [liba.so libb.so], not [liba.so]",
-    },
-    Wrong {
-        right: "-shared -soname=lib.so main.o a.o --version-script=one.map",
-        wrong: "-shared -soname=lib.so main.o a.o --version-script=two.map",
-        says: "does not export main@@V1",
-    },
-    Wrong {
-        right: "-shared -soname=lib.so main.o a.o version.o --version-script=open.map",
-        wrong: "-shared -soname=lib.so main.o a.o --version-script=open.map",
-        says: "does not export api@V1",
-    },
-    Wrong {
-        right: LIBRARY,
-        wrong: "-shared -soname=other.so main.o a.o",
-        says: "has the soname [other.so], not [lib.so]",
-    },
-    Wrong {
-        right: "--dynamic-linker=/lib/one.so -e main main.o liba.so",
-        wrong: "--dynamic-linker=/lib/other.so -e main main.o liba.so",
-        says: "has the interpreter [/lib/other.so], not [/lib/one.so]",
-    },
-    Wrong { right: INIT, wrong: LIBRARY, says: "has no DT_INIT" },
-    Wrong { right: LIBRARY, wrong: INIT, says: "has a DT_INIT" },
-    Wrong { right: FINI, wrong: LIBRARY, says: "has no DT_FINI" },
-    Wrong { right: LIBRARY, wrong: FINI, says: "has a DT_FINI" },
-    Wrong {
-        right: "--no-gc-sections -e main main.o tls.o liba.so",
-        wrong: EXECUTABLE,
-        says: "has no thread-local data",
-    },
-    Wrong { right: EXECUTABLE, wrong: "-e main main.o tls.o liba.so", says: "has thread-local data" },
-    Wrong { right: STATIC, wrong: "-e 0 main.o a.o", says: "an executable without entry" },
-    Wrong { right: STATIC, wrong: "-r main.o a.o", says: "neither executable nor shared library" },
-    Wrong { right: EXECUTABLE, wrong: "-e main missing.o", says: "the linker refused the pruned objects" },
+    (EXECUTABLE, "-e main main.o a.o", "needs [], not [liba.so]"),
+    (EXECUTABLE, "-e main main.o liba.so --no-as-needed libb.so", "needs [liba.so libb.so], not [liba.so]"),
+    (
+        "-e main main.o liba.so --no-as-needed libb.so",
+        "-e main main.o --no-as-needed libb.so liba.so",
+        "needs [libb.so liba.so], not [liba.so libb.so]",
+    ),
+    (LIBRARY, "-shared main.o a.o --version-script=none.map", "does not export "),
+    (
+        "-shared -soname=lib.so main.o a.o --version-script=main.map",
+        "-shared main.o --version-script=main.map",
+        "has a as undefined",
+    ),
+    (EXECUTABLE, "-e main main.o init.o liba.so", "bytes of init array, not 0 to 0"),
+    ("-e main main.o init.o liba.so", "-e main main.o liba.so", "has 0 bytes of init array, not 8 to 8"),
+    (EXECUTABLE, "-e main main.o fini.o liba.so", "bytes of fini array, not 0 to 0"),
+    (
+        "-z noexecstack -e main main.o liba.so",
+        "-z execstack -e main main.o liba.so",
+        "has an executable stack",
+    ),
+    (
+        "-z execstack -e main main.o liba.so",
+        "-z noexecstack -e main main.o liba.so",
+        "has no executable stack",
+    ),
+    (
+        "-e main main.o liba.so --as-needed libb.so",
+        "-e main main.o liba.so --no-as-needed libb.so",
+        "needs [liba.so libb.so], not [liba.so]",
+    ),
+    (
+        "-shared -soname=lib.so main.o a.o --version-script=one.map",
+        "-shared -soname=lib.so main.o a.o --version-script=two.map",
+        "does not export main@@V1",
+    ),
+    (
+        "-shared -soname=lib.so main.o a.o version.o --version-script=open.map",
+        "-shared -soname=lib.so main.o a.o --version-script=open.map",
+        "does not export api@V1",
+    ),
+    (LIBRARY, "-shared -soname=other.so main.o a.o", "has the soname [other.so], not [lib.so]"),
+    (
+        "--dynamic-linker=/lib/one.so -e main main.o liba.so",
+        "--dynamic-linker=/lib/other.so -e main main.o liba.so",
+        "has the interpreter [/lib/other.so], not [/lib/one.so]",
+    ),
+    (INIT, LIBRARY, "has no DT_INIT"),
+    (LIBRARY, INIT, "has a DT_INIT"),
+    (FINI, LIBRARY, "has no DT_FINI"),
+    (LIBRARY, FINI, "has a DT_FINI"),
+    ("--no-gc-sections -e main main.o tls.o liba.so", EXECUTABLE, "has no thread-local data"),
+    (EXECUTABLE, "-e main main.o tls.o liba.so", "has thread-local data"),
+    (STATIC, "-e 0 main.o a.o", "an executable without entry"),
+    (STATIC, "-r main.o a.o", "neither executable nor shared library"),
+    (EXECUTABLE, "-e main missing.o", "the linker refused the pruned objects"),
 ];
 
 /// A script that makes the link to `out` as requested, and any other link as `wrong.line` says.
@@ -157,15 +129,15 @@ fn each_is_found(linker: Linker) {
     let stand_in = stand_in(&session, linker);
     let job = |program: PathBuf| Job::new(&dir, program).env("LTO_PRUNE_LINKER", &stand_in);
     // mold takes the beginning of the code for an entry that isn't there.
-    let is_wrong = |w: &&Wrong| match linker {
-        Linker::Mold => !w.wrong.starts_with("-e 0"),
+    let is_wrong = |(_, wrong, says): &&Wrong| match linker {
+        Linker::Mold => !wrong.starts_with("-e 0"),
         // GNU ld treats names with an explicit version in its own way.
-        Linker::Bfd => !w.says.contains("api@"),
+        Linker::Bfd => !says.contains("api@"),
         // It has no DT_INIT for a function of that name, and exports what has an explicit version by its own rules.
-        Linker::Wild => !w.says.contains("DT_") && !w.says.contains("api@"),
+        Linker::Wild => !says.contains("DT_") && !says.contains("api@"),
         _ => true,
     };
-    for Wrong { right, wrong, says } in WRONG.iter().filter(is_wrong) {
+    for (right, wrong, says) in WRONG.iter().filter(is_wrong) {
         session.write("wrong.line", wrong);
         session.must(&job(linker.path()).words(right).words("-o out"));
         let plain = std::fs::read(dir.join("out")).unwrap();

@@ -296,7 +296,7 @@ ends:
 }
 
 #[test]
-fn what_can_not_be_done_is_said() {
+fn impossible_rewrites_are_errors() {
     let mut work = Work::new("refused");
     work.session.write("a.c", "static int leaf(int x) { return x; }\nint caller(int x) { return leaf(x) + leaf(x + 1); }\n\
         __attribute__((used)) static int held(int x) { return x; }\nint named(int) __attribute__((alias(\"caller\")));\nint data;\n\
@@ -354,11 +354,11 @@ fn what_stays_mentions_nothing_that_is_gone() {
     );
     for (flags, has_summary) in [("-emit-llvm", false), ("-flto=thin", true)] {
         work.must("clang-19", &format!("-O0 {flags} -c p.c -o p.bc"));
-        what_stays_mentions(&work, &work.read("p.bc"), has_summary);
+        check_references(&work, &work.read("p.bc"), has_summary);
     }
 }
 
-fn what_stays_mentions(work: &Work, bytes: &[u8], has_summary: bool) {
+fn check_references(work: &Work, bytes: &[u8], has_summary: bool) {
     let survey = Survey::new(bytes).unwrap();
     work.session.check_eq(&survey.file().modules[0].summary.is_some(), &has_summary, "has a summary");
     for (gone, mentioned_by) in [
@@ -438,7 +438,7 @@ fn a_module_that_is_not_what_it_has_to_be() {
 
 /// Records of a summary that belong to the next entry are removed with it. Otherwise the entry behind it would own them.
 #[test]
-fn what_leads_up_to_an_entry_goes_with_it() {
+fn records_before_an_entry_are_removed_with_it() {
     let mut work = Work::new("leads_up");
     work.session.write(
         "p.cc",

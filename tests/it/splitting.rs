@@ -120,7 +120,7 @@ fn any_linker_collects_what_we_would() {
 
 /// Linked whole, a divided archive gives the same file.
 #[test]
-fn nothing_else_changes() {
+fn whole_links_are_unchanged() {
     for (number, build) in BUILDS.iter().enumerate() {
         let mut session = Session::new(&format!("splitting/whole-{number}"));
         compile(&mut session, build);

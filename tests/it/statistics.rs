@@ -133,7 +133,7 @@ fn the_table_has_separators_and_no_start_files() {
 
 /// Messages of a link that is not pruned never say "dropped".
 #[test]
-fn nothing_is_dropped_of_a_link_that_is_not_pruned() {
+fn messages_of_unpruned_links_never_say_dropped() {
     let mut session = prepare("unpruned");
     session
         .write("script.ld", "SECTIONS { .text : { *(.text*) } .data : { *(.data*) } .bss : { *(.bss*) } }\n");

@@ -373,7 +373,7 @@ fn results_are_cited() {
 }
 
 #[test]
-fn nothing_of_this_machine() {
+fn no_machine_paths() {
     // Directories of one developer, and hosts of package registries: neither means anything elsewhere.
     let words = [
         concat!("/wo", "rk/"),

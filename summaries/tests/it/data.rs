@@ -226,7 +226,7 @@ fn what_a_pointer_in_data_means() {
 
 /// Beside an object that code names: the one that it accesses there stays.
 #[test]
-fn what_is_accessed_beside_an_object() {
+fn accesses_next_to_a_named_object() {
     let named = " .globl d\n .type d, @object\nd: .quad 4\n .size d, 8";
     let (names, parts) = kept(" mov d(%rip), %rax", named);
     assert_eq!((names.as_str(), parts), ("d", 4), "the object itself");

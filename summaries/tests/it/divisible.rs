@@ -14,7 +14,7 @@ fn divisible(source: &str) -> u64 {
 }
 
 #[test]
-fn what_is_in_one_section_with_others_counts() {
+fn definitions_that_share_a_section_count() {
     let text = two_functions(".text.both,\"ax\",@progbits");
     assert_eq!(section_bytes(&assembled(&text)), Some(SectionBytes { all: 2, code: 2, divisible: 2 }));
     assert_eq!(divisible(&two_functions(".text.both,\"axG\",@progbits,f,comdat")), 0);

@@ -185,7 +185,7 @@ fn what_is_only_compared_is_named() {
 }
 
 #[test]
-fn what_a_call_out_of_the_module_passes() {
+fn arguments_of_external_calls() {
     let (summary, function) = function("lea f(%rip), %rdi; movq %rdi, %xmm0; call g; call h; ret");
     let registers = |name| site(&summary, &function, name).actuals.iter().map(|a| a.0).collect::<Vec<_>>();
     // rdi and xmm0, and the argument registers with their values at entry.

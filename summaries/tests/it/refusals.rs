@@ -27,7 +27,7 @@ fn refused(before: &str, inside: &str, behind: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_is_divided() {
+fn compiler_code_is_divided() {
     for (before, inside, behind) in [
         ("", "", ""),
         ("", " call g\n lea g(%rip), %rax", ""),

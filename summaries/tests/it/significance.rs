@@ -39,7 +39,7 @@ fn is_mentioned((summary, found): &(ModuleSummary, Significance), name: &str) ->
 }
 
 #[test]
-fn whose_address_is_formed() {
+fn taken_addresses() {
     let cases = [
         ("", "", true, false),
         // An instruction that refers to its own section without a relocation.
@@ -73,7 +73,7 @@ fn whose_address_is_formed() {
 }
 
 #[test]
-fn what_is_no_plain_function() {
+fn functions_that_are_not_foldable() {
     let plain = source("", "");
     let changes: [&[(&str, &str)]; 8] = [
         // No FDE, or one that doesn't begin with it or doesn't reach its end, or with an exception table.
@@ -141,7 +141,7 @@ fn of_divided_sections() {
 }
 
 #[test]
-fn what_goes_says_nothing() {
+fn dropped_code_takes_no_addresses() {
     let bytes = assembled(&source("", ".data\n.quad f\n.quad far"));
     let summary = summaries::extract::extract(&bytes, Granularity::Functions);
     let keeps = |atom: summaries::AtomIdx| summary.name(summary.atoms[atom.index()].name) != b".data";

@@ -191,7 +191,7 @@ fn compiled(dir: &Path, passes: &[&str]) -> BTreeMap<String, Vec<(Pointer, Point
 }
 
 #[test]
-fn what_llvm_proves_apart() {
+fn pointers_that_llvm_separates() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     // In `arrays` one of a pair is an address in the frame at an unknown distance, and the frame is one object. In `given` external code gets a local

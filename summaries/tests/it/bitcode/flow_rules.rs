@@ -75,7 +75,7 @@ fn returned(summary: &ModuleSummary, function: &FunctionSummary, register: u8) -
 }
 
 #[test]
-fn what_is_returned() {
+fn sources_of_returned_values() {
     for (body, expected) in [
         ("%r = select i1 %c, ptr %a, ptr %b\n ret ptr %r", "rdi rsi"),
         (
@@ -152,7 +152,7 @@ const INTRINSICS: &str = "declare ptr @llvm.launder.invariant.group.p0(ptr)\ndec
     declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n";
 
 #[test]
-fn what_is_stored_and_what_escapes() {
+fn stored_and_escaped_values() {
     for (body, stored, escaped) in [
         ("store ptr %b, ptr %a", "rdi=rsi", ""),
         ("%q = cmpxchg ptr %a, ptr null, ptr %b seq_cst seq_cst", "rdi=rsi", ""),
@@ -207,7 +207,7 @@ fn site(function: &FunctionSummary) -> &CallSite {
 
 /// Integers and pointers in rdi, rsi, rdx, rcx, r8 and r9, then in cells of the stack, from 8 bytes above the stack pointer at entry on.
 #[test]
-fn where_arguments_are() {
+fn places_of_arguments() {
     let types = "ptr %a, ptr %b, ptr %c, ptr %d, ptr %e, ptr %f, ptr %x, ptr %y";
     let order = ["rdi", "rsi", "rdx", "rcx", "r8", "r9", "*frame8", "*frame16"];
     for (name, expected) in ["a", "b", "c", "d", "e", "f", "x", "y"].into_iter().zip(order) {
@@ -247,7 +247,7 @@ fn results_of_more_than_one_register() {
 
 /// An argument that is passed by value is on the stack, byte for byte, and its bytes may be in registers.
 #[test]
-fn what_is_passed_by_value() {
+fn arguments_by_value() {
     let (summary, function) = function(
         "define void @t(ptr %a) {\n call void @v(ptr byval([2 x ptr]) %a)\n ret void\n}\ndeclare void @v(ptr)",
     );
@@ -265,7 +265,7 @@ fn what_is_passed_by_value() {
 
 /// An argument without a known place is on the stack too.
 #[test]
-fn what_is_passed_anywhere() {
+fn arguments_without_a_known_place() {
     let (summary, function) = function(
         "declare void @v(i128, ptr)\ndefine void @t(ptr %a) {\n call void @v(i128 0, ptr %a)\n ret void\n}",
     );
@@ -315,7 +315,7 @@ fn exceptions() {
 
 /// An address that is only taken is distinguished from one that constraints track.
 #[test]
-fn what_is_only_compared() {
+fn compared_addresses() {
     let (summary, function) = function("define i1 @t(ptr %a) {\n %r = icmp eq ptr %a, @g\n ret i1 %r\n}");
     let names = function.address_taken_only.iter().map(|t| match t {
         Target::Symbol(symbol) => String::from_utf8_lossy(summary.symbol_name(*symbol)).into_owned(),
