@@ -1,5 +1,5 @@
 #!/bin/bash
-# The quick tests: unit tests and every eighth fixture, with the tools that this machine has. From a built tree they take less than two minutes
+# The quick tests: most unit tests and every eighth fixture, with the tools that this machine has. From a built tree they take less than two minutes
 # on two cores. Nothing is installed. What a missing tool leaves out is printed at the start.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,11 +19,12 @@ LTO_PRUNE_TEST_LINKERS=$(join "${linkers[@]}")
 export LTO_PRUNE_TEST_COMPILERS LTO_PRUNE_TEST_LINKERS
 echo "fixtures: compilers ${LTO_PRUNE_TEST_COMPILERS:-none}; linkers ${LTO_PRUNE_TEST_LINKERS:-none}"
 
-# Slow tests, and tests of emission that link with all tools.
-skip=(emit::tests::debug emit::tests::split one_value_that_is_another several_values_that_are_others bytes_that_are_others long_chains_need_no_stack values::tests::random cloning::between)
+# Slow unit tests. The fixtures test emission.
+skip=(emit::tests summarize::tests one_value_that_is_another several_values_that_are_others bytes_that_are_others
+    long_chains_need_no_stack values::tests::random cloning::between)
 if [ ${#missing[@]} -gt 0 ]; then
     echo "skipped: fixtures and unit tests that need ${missing[*]}; tests/setup.sh installs them"
-    skip+=(emit::tests inputs::archive inputs::dso inputs::scripts summarize::tests verify::tests modes::)
+    skip+=(inputs::archive inputs::dso inputs::scripts verify::tests modes::)
 fi
 fixtures=()
 for folder in fixtures/*/; do
