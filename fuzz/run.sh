@@ -1,11 +1,9 @@
 #!/bin/sh
-# Fuzz the readers of fuzz/src/lib.rs: fuzz/run.sh [-OPTION=VALUE...] [READER...], each (default: all of them) with libFuzzer's
-# options: -max_total_time=SECONDS to look for something new, -seed=1 -runs=COUNT for the same inputs on every machine. What is
-# found beyond the committed corpora is kept in fuzz/work/READER, and an input that fails in fuzz/work/found, until it is mended and
-# its input in the corpus.
+# Fuzzes the readers of fuzz/src/lib.rs: fuzz/run.sh [-OPTION=VALUE...] [READER...], with options of libFuzzer; the default is all readers.
+# -max_total_time=SECONDS searches for new inputs; -seed=1 -runs=COUNT uses the same inputs on every machine. New inputs are stored in
+# fuzz/work/READER. An input that fails is stored in fuzz/work/found; once the bug is fixed, add it to the corpus.
 #
-# libFuzzer, with a stable toolchain: cargo-fuzz's flags for coverage, without a sanitizer, for no code of ours is unsafe but
-# the maps of files.
+# It runs libFuzzer with a stable toolchain and cargo-fuzz's flags for coverage. It uses no sanitizer: the only unsafe code is the mapping of files.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 options=
@@ -20,7 +18,7 @@ target=${CARGO_TARGET_DIR:-$here/../target}/fuzz
 RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-trace-compares \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table" \
     cargo build --quiet --locked --profile fuzz --target x86_64-unknown-linux-gnu --target-dir "$target" -p fuzz
-# Its own, so that another run beside this one keeps its files.
+# A new folder, so that two runs do not share files.
 folder=$(mktemp -d /dev/shm/lto-prune-fuzz-XXXXXX)
 trap 'rm -rf "$folder"' EXIT
 status=0

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs what the tests need: compilers, linkers and readers from Debian, cargo-nextest and the linker wild.
-# It does nothing where everything is there already, so it may run before every test run.
+# Installs the tools that the tests need: compilers, linkers and readers from Debian, and the linker wild.
+# It does nothing if all of them are installed.
 set -euo pipefail
 
 # command:package, for each command that a test calls.
@@ -18,7 +18,7 @@ missing=()
 for need in "${needs[@]}"; do
     command -v "${need%%:*}" >/dev/null || missing+=("${need##*:}")
 done
-# A C library that static links and headers come with.
+# Static links need libc.a.
 [ -e /usr/lib/x86_64-linux-gnu/libc.a ] || missing+=(libc6-dev)
 if [ ${#missing[@]} -gt 0 ]; then
     mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
@@ -27,11 +27,7 @@ if [ ${#missing[@]} -gt 0 ]; then
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
 
-# Its own build needs a C compiler, so after the packages.
-if ! cargo nextest --version >/dev/null 2>&1; then
-    cargo install cargo-nextest --locked
-fi
-# Not in Debian. Built in two to three minutes on two cores; later versions want a later rustc.
+# Not in Debian. The build takes two to three minutes on two cores; later versions need a later rustc.
 if ! command -v wild >/dev/null; then
     cargo install wild-linker --version 0.10.0 --locked
 fi

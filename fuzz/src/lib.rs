@@ -1,8 +1,8 @@
-//! Everything that reads bytes which we did not write, as functions that must come back from any bytes: without a panic, in
-//! bounded time and memory, and with a result that keeps its own invariants.
+//! The readers of untrusted bytes. Each must return on any input: without a panic, in bounded time and memory, with a result that keeps its
+//! invariants.
 //!
-//! `fuzz/run.sh` calls them under libFuzzer, with the corpora in `fuzz/corpus/READER`; the test in `tests/corpora.rs` reads those
-//! corpora once, so that what was found stays found. What a reader makes of sound input is tested elsewhere.
+//! `fuzz/run.sh` calls them under libFuzzer, with the corpora in `fuzz/corpus/READER`. The test in `tests/corpora.rs` reads each corpus once, so that
+//! no fixed bug returns.
 
 mod link;
 

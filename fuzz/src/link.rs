@@ -1,7 +1,7 @@
-//! Bytes as a file of a link: every pass over it, up to the report, but for the linker itself.
+//! A link with untrusted bytes as one input: every pass runs on it, except the linker itself.
 //!
-//! The first byte chooses the linker's rules, the level and options; the rest is an input beside one sound object that refers to it. Objects are emitted and
-//! verified as with `--prune-level=off --prune-report`, where nothing is linked.
+//! The first byte selects the linker flavor, the level and the options; the rest is an input, linked with a sound object that refers to it. Objects
+//! are emitted and verified as with `--prune-level=off --prune-report`, where nothing is linked.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;

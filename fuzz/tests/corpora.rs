@@ -1,4 +1,4 @@
-//! Every reader reads its corpus, what fuzzing has found and what shows it the way, as it is and damaged.
+//! Every reader reads its corpus, unchanged and damaged. The corpus has seeds and the inputs that fuzzing found.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;

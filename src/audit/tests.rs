@@ -190,12 +190,12 @@ fn tables_that_do_not_fit_are_named() {
 
 #[test]
 fn one_value_that_is_another() {
-    // Each value of the report by each other one.
+    // Each value of the report is replaced by a third of the others.
     let (count, others) = (values(), others());
     assert!(count > 150);
     let mut refused = 0;
     for at in 0..count {
-        for other in &others {
+        for other in others.iter().skip(at % 3).step_by(3) {
             let mut damaged = report();
             visit(&mut damaged, &mut at.clone(), &|v| *v = other.clone());
             if let Err(error) = ask_all(&damaged.to_string()) {

@@ -1,15 +1,15 @@
-//! A link in actions (docs/ACTIONS.md): the same bytes as by one command, whatever the actions did, and only what changed runs again.
+//! A link in separate build actions (docs/ACTIONS.md): the output has the bytes of a link by one command, and only the actions with changed inputs
+//! run again.
 
 use std::fs;
 
-use crate::elf::Facts;
 use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
 const MAIN: &str = "#include <stdio.h>\nint helper(int);\nint thin(int);\nint dead(int x) { return helper(x); }\n\
     int main(int argc, char **argv) { printf(\"%d\\n\", helper(argc) + thin(argc)); return argv == 0; }\n";
 const HELPER: &str = "int helper(int x) { return x + 1; }\nint dead_helper(int x) { return x - 1; }\n";
-/// So many functions beside them that a link takes the summary of their object from its interface.
+/// The object is so large that a link reads its summary from its interface.
 const FUNCTIONS: usize = 400;
 const THIN: &str = "int thin(int x) { return x + 2; }\nint dead_thin(int x) { return x - 2; }\n";
 /// The files of the link, as an interface is made of each; a thin archive names a file of its own.
@@ -29,8 +29,8 @@ fn prepare(name: &str, flags: &str) -> Session {
     }
     session.must(&Job::new(&dir, "clang-19").words(flags).words("-O1 -c main.c thin.c"));
     session.must(&Job::new(&dir, "clang-19").words(flags).words("-O1 -c helper.c -o sub/helper.o"));
-    session.must(&Job::new(&dir, "ar").words("rcs libhelper.a sub/helper.o"));
-    session.must(&Job::new(&dir, "ar").words("rcsT libthin.a thin.o"));
+    session.cmd("ar rcs libhelper.a sub/helper.o");
+    session.cmd("ar rcsT libthin.a thin.o");
     session
 }
 
@@ -38,7 +38,7 @@ fn prepare(name: &str, flags: &str) -> Session {
 fn link(session: &mut Session, linker: Linker, line: &str) -> Outcome {
     let dir = session.dir().to_owned();
     let job = Job::new(&dir, tools::lto_prune()).words(line).words("--prune-no-cache");
-    session.run(&job.env("LTO_PRUNE_LINKER", linker.path()))
+    session.run(&job.by(linker))
 }
 
 fn must_link(session: &mut Session, linker: Linker, line: &str) -> String {
@@ -71,7 +71,7 @@ fn emit(session: &mut Session, file: &str) -> Outcome {
 const EMITTED: &str = "--prune-interfaces=prune --prune-emitted=emitted";
 
 fn read(session: &Session, name: &str) -> Vec<u8> {
-    fs::read(session.path(name)).unwrap()
+    session.bytes(name)
 }
 
 /// All actions, the plan where none of the files is; then the link is that by one command.
@@ -96,8 +96,7 @@ fn all(name: &str, flags: &str, linker: Linker, more: &str) {
     session.check(!is_left_out || has_code("sub/helper.o"), "the functions begin in another way");
     session.check(!is_left_out || !has_code("prune/sub/helper.o.ltoif"), "code is in an interface");
     // A member is emitted as one of its archive, a file that a thin archive names as itself.
-    let members = Job::new(session.dir(), "ar").words("t emitted/libhelper.a");
-    let listed = session.must(&members).stdout;
+    let listed = session.cmd("ar t emitted/libhelper.a").stdout;
     session.check_eq(
         &listed.as_str(),
         &"helper.o
@@ -107,7 +106,7 @@ fn all(name: &str, flags: &str, linker: Linker, more: &str) {
     must_link(&mut session, linker, &format!("{LINE} {more} -o linked --prune-strict {EMITTED}"));
     session
         .check(read(&session, "linked") == read(&session, "single"), "another program than by one command");
-    let facts = Facts::read(&session.path("linked")).unwrap();
+    let facts = session.facts("linked");
     for dead in ["dead", "dead_helper", "dead_thin"] {
         session.check(!facts.defined.contains(dead), dead);
     }
@@ -128,9 +127,9 @@ fn the_bytes_of_one_command() {
     all("same-sections", "-ffunction-sections -fno-addrsig", Linker::Lld, "");
 }
 
-/// What an action should have made is missing also where the user's cache has it: the links before have put it there.
+/// A missing result of an action is an error, even if an earlier link put it into the user's cache.
 #[test]
-fn what_is_missing_is_not_taken_from_the_cache() {
+fn missing_results_are_not_taken_from_the_cache() {
     let mut session = prepare("cached", "-g");
     summarize(&mut session, "");
     must_link(&mut session, Linker::Lld, &plan_line());
@@ -142,13 +141,13 @@ fn what_is_missing_is_not_taken_from_the_cache() {
         let strict = if options.is_empty() { "" } else { "--prune-strict" };
         let job = Job::new(session.dir(), tools::lto_prune()).words(LINE).words(options).words(strict);
         let job = job.words("-o linked").arg(format!("--prune-cache={}", session.path("cache").display()));
-        let outcome = session.run(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        let outcome = session.run(&job.by(Linker::Lld));
         let is_missing = outcome.stderr.contains("libhelper.a") && !outcome.ok();
         session.check_eq(&is_missing, &!options.is_empty(), &outcome.stderr);
     }
 }
 
-/// What was made for other inputs, or is damaged, is not taken: the link says so, and is the same.
+/// A damaged or outdated result is not used. The link prints a message and has the same output.
 #[test]
 fn what_does_not_fit_is_made_in_the_link() {
     let mut session = prepare("stale", "-g");
@@ -159,34 +158,33 @@ fn what_does_not_fit_is_made_in_the_link() {
         session.check(outcome.ok(), &outcome.stderr);
     }
     must_link(&mut session, Linker::Lld, &format!("{LINE} -o single"));
-    let expected = fs::read(session.path("single")).unwrap();
+    let expected = session.bytes("single");
     // One was not emitted.
     let missing = must_link(&mut session, Linker::Lld, &format!("{LINE} -o linked {EMITTED}"));
     session.check(missing.contains("thin.o") && missing.contains("1 pruned object"), &missing);
     let strict = link(&mut session, Linker::Lld, &format!("{LINE} -o strict --prune-strict {EMITTED}"));
     session.check(!strict.ok() && strict.stderr.contains("thin.o"), &strict.stderr);
-    // Any byte of what the actions wrote may be another one.
+    // The test damages bytes of the files that the actions wrote.
     for file in ["emitted/main.o", "emitted/libhelper.a", "prune/main.o.ltoif", "prune/libhelper.a.ltoif"] {
-        let good = fs::read(session.path(file)).unwrap();
+        let good = session.bytes(file);
         for at in (0..good.len()).step_by(good.len() / 12 + 1).chain([good.len() - 1, good.len() - 20]) {
             let mut bad = good.clone();
             bad[at] ^= 0x41;
             fs::write(session.path(file), bad).unwrap();
             let said = must_link(&mut session, Linker::Lld, &format!("{LINE} -o linked {EMITTED}"));
             session.check(!said.contains("panicked"), &said);
-            let same = fs::read(session.path("linked")).unwrap() == expected;
+            let same = session.bytes("linked") == expected;
             session
                 .check(same || said.contains("linking the originals"), &format!("{file}, byte {at}: {said}"));
         }
         fs::write(session.path(file), &good[..good.len() / 2]).unwrap();
         must_link(&mut session, Linker::Lld, &format!("{LINE} -o linked {EMITTED}"));
-        session.check(fs::read(session.path("linked")).unwrap() == expected, &format!("{file} cut off"));
+        session.check(session.bytes("linked") == expected, &format!("{file} cut off"));
         fs::write(session.path(file), good).unwrap();
     }
     // An object that changed is not what was planned.
     session.write("main.c", MAIN.replace("x) { return helper(x)", "x) { return helper(x + 1)"));
-    let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, "clang-19").words("-g -O1 -c main.c"));
+    session.cmd("clang-19 -g -O1 -c main.c");
     let outcome = emit(&mut session, "main.o");
     session.check(
         !outcome.ok() && outcome.stderr.contains("emit: main.o: it is not what was planned"),
@@ -194,10 +192,7 @@ fn what_does_not_fit_is_made_in_the_link() {
     );
     must_link(&mut session, Linker::Lld, &format!("{LINE} -o single"));
     must_link(&mut session, Linker::Lld, &format!("{LINE} -o linked {EMITTED}"));
-    session.check(
-        fs::read(session.path("linked")).unwrap() == fs::read(session.path("single")).unwrap(),
-        "stale",
-    );
+    session.check(session.bytes("linked") == session.bytes("single"), "stale");
 }
 
 /// An object by two names is two files with one plan; what is linked by C++'s driver is planned by it.
@@ -205,13 +200,13 @@ fn what_does_not_fit_is_made_in_the_link() {
 fn names_and_drivers() {
     let mut session = prepare("names", "-g");
     let dir = session.dir().to_owned();
-    // The object is loaded by its name, and its archive names it for what refers to it: it isn't loaded again.
+    // The line names the object, and the archive has it as a member too. It is loaded once.
     session.write(
         "start.cc",
         "#include <iostream>\nextern \"C\" int thin(int);\nint dead() { return thin(1); }\n\
         int main(int argc, char **) { std::cout << thin(argc) << std::endl; }\n",
     );
-    session.must(&Job::new(&dir, "g++").words("-O1 -c start.cc"));
+    session.cmd("g++ -O1 -c start.cc");
     let files = ["start.o", "thin.o", "libthin.a"];
     session.mkdir("prune");
     let summarize = Job::new(&dir, tools::lto_prune()).words("summarize --interface").args(files);
@@ -230,7 +225,7 @@ fn names_and_drivers() {
         session.check(outcome.ok(), &outcome.stderr);
     }
     must_link(&mut session, Linker::Lld, &format!("{line} -o linked --prune-strict {EMITTED}"));
-    let same = fs::read(session.path("linked")).unwrap() == fs::read(session.path("single")).unwrap();
+    let same = session.bytes("linked") == session.bytes("single");
     session.check(same, "another program than by one command");
     // A plan for a link that can't succeed, or with nothing to plan, says so.
     let said = must_link(
@@ -251,8 +246,8 @@ fn names_and_drivers() {
         &format!("{line} -o out --prune-interfaces=none --prune-emitted=emitted"),
     );
     session.check(said.contains("no file of this link has an interface"), &said);
-    // What a link only warns of is no error of a plan.
-    session.must(&Job::new(&dir, "ar").words("rcs nest.a libthin.a"));
+    // A warning of a link is no error of a plan.
+    session.cmd("ar rcs nest.a libthin.a");
     must_link(&mut session, Linker::Lld, &format!("{plan} -Wl,nest.a"));
     // Switched off, a plan is still no link.
     fs::remove_file(session.path("out")).unwrap();
@@ -261,7 +256,7 @@ fn names_and_drivers() {
     let outcome = session
         .run(&Job::new(&dir, tools::lto_prune()).words("emit --plan=prune/thin.o.ltoplan thin.o -o thin.o"));
     session.check(!outcome.ok() && outcome.stderr.contains("the output is an input"), &outcome.stderr);
-    // A pipe in the place of what was made ahead never ends.
+    // A pipe instead of a precomputed file must not block the link.
     for pipe in ["prune/start.o.ltoif", "emitted/start.o"] {
         fs::remove_file(session.path(pipe)).unwrap();
         session.must(&Job::new(&dir, "mkfifo").arg(pipe));
@@ -274,7 +269,7 @@ fn names_and_drivers() {
     );
 }
 
-/// A plan of what is not there, or of what is damaged, is an error that names the file, and never a panic.
+/// A plan for missing or damaged files is an error that names the file, and never a panic.
 #[test]
 fn plans_of_damaged_interfaces() {
     let mut session = prepare("damaged", "-g");
@@ -326,11 +321,9 @@ fn ninja_runs_what_changed() {
     session.write("build.ninja", block.split_once("```").unwrap().0);
     session.write("main.c", MAIN.replace(" + thin(argc)", ""));
     session.write("helper.c", HELPER);
-    let mut path = tools::lto_prune().parent().unwrap().as_os_str().to_owned();
-    path.push(":");
-    path.push(std::env::var_os("PATH").unwrap());
+    let path = tools::path_with(tools::lto_prune().parent().unwrap());
     let ninja = Job::new(&dir, "ninja").words("-v").env("PATH", path);
-    let ninja = ninja.env("LTO_PRUNE_LINKER", Linker::Lld.path()).env("HOME", &dir);
+    let ninja = ninja.by(Linker::Lld).env("HOME", &dir);
     let actions = |output: &str| {
         let of = |line: &str| {
             let words = ["gcc", "ar rcs", "summarize", "prune-plan", "emit ", "prune-emitted"];
@@ -340,15 +333,15 @@ fn ninja_runs_what_changed() {
     };
     let first = session.must(&ninja).stdout;
     session.check_eq(&first.matches(" emit ").count(), &2, "files that are emitted");
-    let printed = session.must(&Job::new(&dir, "./app")).stdout;
+    let printed = session.cmd("./app").stdout;
     session.check_eq(&printed.as_str(), &"2\n", "output");
-    let facts = Facts::read(&session.path("app")).unwrap();
+    let facts = session.facts("app");
     session.check(!facts.defined.contains("dead") && !facts.defined.contains("dead_helper"), "dead code");
     session.write("helper.c", HELPER.replace("x + 1", "x + 10"));
     let second = session.must(&ninja).stdout;
     let expected = "gcc ar summarize prune-plan emit prune-emitted";
     session.check_eq(&actions(&second).as_str(), &expected, "actions after a change");
-    let printed = session.must(&Job::new(&dir, "./app")).stdout;
+    let printed = session.cmd("./app").stdout;
     session.check_eq(&printed.as_str(), &"11\n", "output");
     let third = session.must(&ninja).stdout;
     session.check_eq(&actions(&third).as_str(), &"", "actions after none");

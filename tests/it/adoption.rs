@@ -1,6 +1,5 @@
 //! The file of options, sizes with units, the progress line, and messages about misspelt words.
 
-use crate::elf::Facts;
 use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
@@ -8,16 +7,15 @@ const MAIN: &str = "int dead_one(int x) { return x; }\nint dead_two(int x) { ret
 
 fn prepare(name: &str) -> Session {
     let mut session = Session::new(&format!("adoption/{name}"));
-    let dir = session.dir().to_owned();
     session.write("main.c", MAIN);
-    session.must(&Job::new(&dir, "gcc").words("-O1 -c main.c"));
+    session.cmd("gcc -O1 -c main.c");
     session.mkdir("build/deep");
     session
 }
 
 fn job(session: &Session, words: &str) -> Job {
     let job = Job::new(session.dir(), tools::lto_prune()).words(words);
-    job.env("LTO_PRUNE_LINKER", Linker::Lld.path())
+    job.by(Linker::Lld)
 }
 
 fn link(session: &mut Session, words: &str) -> Outcome {
@@ -26,7 +24,7 @@ fn link(session: &mut Session, words: &str) -> Outcome {
 }
 
 fn has(session: &Session, name: &str) -> bool {
-    Facts::read(&session.path("build/deep/out")).unwrap().defined.contains(name)
+    session.facts("build/deep/out").defined.contains(name)
 }
 
 #[test]
@@ -54,7 +52,7 @@ fn a_file_of_options_holds_below_its_folder() {
     session.check(!has(&session, "dead_one") && has(&session, "dead_two"), "the nearest file");
     let beside = job(&session, "main.o -o out");
     session.must(&beside);
-    let facts = Facts::read(&session.path("out")).unwrap();
+    let facts = session.facts("out");
     session.check(!facts.defined.contains("dead_one"), "a file below the output is read");
 }
 
@@ -68,10 +66,10 @@ fn the_folder_is_that_of_the_output() {
         ("main.o -o build/deep/../out", true),
         ("main.o -Wl,--outpu=build/out", true),
     ] {
-        let job = job(&session, words).env("LTO_PRUNE_LINKER", Linker::Bfd.path());
+        let job = job(&session, words).by(Linker::Bfd);
         session.must(&job);
         let path = if kept { "build/out" } else { "out" };
-        let found = Facts::read(&session.path(path)).unwrap().defined.contains("dead_one");
+        let found = session.facts(path).defined.contains("dead_one");
         session.check_eq(&found, &kept, words);
     }
     // Folders, pipes and links without a target are named and not opened.
@@ -88,7 +86,7 @@ fn the_folder_is_that_of_the_output() {
             outcome.stderr.contains("build/lto-prune.toml: not read, since it is no file"),
             &outcome.stderr,
         );
-        session.must(&Job::new(&dir, "rm").words("-r build/lto-prune.toml"));
+        session.cmd("rm -r build/lto-prune.toml");
     }
 }
 
@@ -169,7 +167,7 @@ fn keeping_what_is_not_there_is_a_warning() {
     session.write("lto-prune.toml", "keep = [\"daed_*\"]\nlog = \"log\"\n");
     let outcome = link(&mut session, "");
     session.check(!outcome.stderr.contains("daed"), &outcome.stderr);
-    let log = std::fs::read_to_string(session.path("log")).unwrap();
+    let log = session.text("log");
     session.check(log.contains(&format!("note: build/deep/{says}")), &log);
 }
 

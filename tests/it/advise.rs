@@ -1,12 +1,12 @@
 //! `lto-prune advise`: each row is a link that a hand can repeat, and nothing of the user's is written.
 
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::audit_elf::loadable;
 use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
@@ -23,31 +23,24 @@ fn prepare(name: &str, flags: &str) -> Session {
     session.write("main.c", MAIN);
     session.write("lib.c", LIB);
     session.must(&Job::new(&dir, "gcc").words("-O1 -c main.c lib.c").words(flags));
-    session.must(&Job::new(&dir, "ar").words("qcs liblib.a lib.o"));
-    session.must(&Job::new(&dir, tools::lto_prune()).words("install-shims shims"));
+    session.cmd("ar qcs liblib.a lib.o");
+    session.cmd("lto-prune install-shims shims");
     session.write("app", "old");
     session.mkdir("tmp");
     session
 }
 
 fn advise(session: &mut Session, options: &str, command: &str) -> Outcome {
-    let before = listing(session.dir());
+    let before = session.listing("");
     let job = Job::new(session.dir(), tools::lto_prune()).arg("advise").words(options);
     let job = job.arg("--").words(command).env("TMPDIR", session.path("tmp"));
     let outcome = session.run(&job);
-    session.check_eq(&listing(&session.path("tmp")).len(), &0, "temporary files");
-    let is_ours = |name: &String| !name.starts_with(".out") && name != "kept";
-    let after: Vec<String> = listing(session.dir()).into_iter().filter(is_ours).collect();
+    session.check_eq(&session.listing("tmp"), &Vec::new(), "temporary files");
+    let is_ours = |name: &String| name != "kept";
+    let after: Vec<String> = session.listing("").into_iter().filter(is_ours).collect();
     session.check_eq(&after, &before.into_iter().filter(is_ours).collect(), "files in the folder");
-    session.check_eq(&std::fs::read(session.path("app")).unwrap(), &b"old".to_vec(), "the output");
+    session.check_eq(&session.bytes("app"), &b"old".to_vec(), "the output");
     outcome
-}
-
-fn listing(dir: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
 }
 
 /// The rows of a link in JSON. Each is linked again from its flags.
@@ -71,7 +64,7 @@ fn repeated(session: &mut Session, options: &str, command: &str) -> Vec<Value> {
         };
         session.check(link.ok(), &format!("{row}: {}", link.stderr));
         session.check_eq(&out.metadata().unwrap().len(), &file, &format!("bytes of {row}"));
-        let loaded = loaded(session, &out);
+        let loaded = loadable(session, "by-hand");
         session.check_eq(&Some(loaded), &row["loaded"].as_u64(), &row.to_string());
     }
     let _ = std::fs::remove_file(session.path("by-hand"));
@@ -98,16 +91,6 @@ fn by_hand(session: &Session, command: &str, flags: &str) -> String {
         }
     }
     format!("{} -o by-hand", words.join(" "))
-}
-
-/// The sum of the sizes in the file of the segments that are loaded.
-fn loaded(session: &mut Session, file: &Path) -> u64 {
-    let text = session.must(&Job::new(session.dir(), "readelf").arg("-lW").arg(file)).stdout;
-    let size = |line: &str| {
-        let size = line.split_whitespace().nth(4)?.strip_prefix("0x")?.to_owned();
-        u64::from_str_radix(&size, 16).ok()
-    };
-    text.lines().filter(|line| line.trim_start().starts_with("LOAD ")).filter_map(size).sum()
 }
 
 fn row<'r>(session: &Session, rows: &'r [Value], name: &str) -> &'r Value {
@@ -160,7 +143,7 @@ fn words_of_response_files_and_of_a_cxx_program() {
         "#include <stdexcept>\n#include <string>\nint main(int argc, char **) { try { throw std::runtime_error(\"x\"); } \
          catch (std::exception &e) { return std::string(e.what()).size() == argc ? 0 : 1; } }\n",
     );
-    session.must(&Job::new(session.dir(), "g++").words("-O1 -ffunction-sections -c app.cpp"));
+    session.cmd("g++ -O1 -ffunction-sections -c app.cpp");
     session.write("words", "app.o -o app -Wl,@linker-words -MD -MF app.d");
     session.write("linker-words", "-z relro --dependency-file=app.dep");
     let test = r#"--test=$LTO_PRUNE_OUTPUT"#;
@@ -219,7 +202,7 @@ fn a_repro_is_linked_again_and_outputs_are_kept() {
     let job = Job::new(&dir, tools::lto_prune())
         .words("advise --runs=1 --format=json --keep=kept --repro=link.tar");
     let outcome = session.must(&job.env("TMPDIR", session.path("tmp")));
-    session.check_eq(&listing(&session.path("tmp")).len(), &0, "temporary files");
+    session.check_eq(&session.listing("tmp"), &Vec::new(), "temporary files");
     let answer: Value = serde_json::from_str(&outcome.stdout).unwrap();
     let rows = answer["links"].as_array().unwrap();
     for row in rows.iter().filter(|row| row["file"].is_u64()) {
@@ -304,10 +287,10 @@ fn a_file_that_the_first_link_changes_ends_the_experiments() {
         session.check(outcome.stderr.contains(&format!("the first link {verb} this file")), &outcome.stderr);
         session.check(outcome.stderr.contains(file), &outcome.stderr);
         if change.starts_with("echo") {
-            let text = std::fs::read_to_string(session.path(file)).unwrap();
+            let text = session.text(file);
             session.check_eq(&text.as_str(), &"old\nlink\n", "one link was made");
         }
-        session.check_eq(&listing(&session.path("tmp")).len(), &0, "temporary files");
+        session.check_eq(&session.listing("tmp"), &Vec::new(), "temporary files");
     }
 }
 
@@ -377,15 +360,12 @@ fn an_interrupt_leaves_nothing() {
     let job = job.env("TMPDIR", session.path("tmp"));
     let mut child = job.command().stderr(Stdio::null()).process_group(0).spawn().unwrap();
     let start = Instant::now();
-    while !session.path("started").exists() {
-        session.check(start.elapsed() < Duration::from_secs(30), "the command does not start");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    session.wait_for("started");
     let kill = Job::new(session.dir(), "/bin/kill").arg("-INT").arg(child.id().to_string());
     kill.command().status().unwrap();
     let status = child.wait().unwrap();
     session.check_eq(&status.signal(), &Some(2), "the signal that ended it");
     session.check(start.elapsed() < Duration::from_secs(40), "it waits for the command");
-    session.check_eq(&listing(&session.path("tmp")).len(), &0, "temporary files");
-    session.check_eq(&std::fs::read(session.path("app")).unwrap(), &b"old".to_vec(), "the output");
+    session.check_eq(&session.listing("tmp"), &Vec::new(), "temporary files");
+    session.check_eq(&session.bytes("app"), &b"old".to_vec(), "the output");
 }

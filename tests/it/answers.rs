@@ -1,4 +1,4 @@
-//! Whatever the user asks for is answered on every path through a link, and the answer names the output.
+//! A link writes every requested report, however it ends, and each report names the output.
 //!
 //! Each path is linked with a report, remarks, statistics and a log, once without and once with `--prune-strict`.
 
@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::matrix;
 use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
@@ -23,7 +22,7 @@ const REFUSES_COPIES: &str =
 struct PathThroughRun {
     name: &'static str,
     line: &'static str,
-    /// The body of a script that stands for the linker; empty for lld, and `ld` for what the compiler driver has.
+    /// The body of a script that replaces the linker; empty for lld, and `ld` for the default linker of the compiler driver.
     linker: &'static str,
     pruned: bool,
     /// The report's `not_pruned` has this; empty: it is null.
@@ -91,12 +90,12 @@ fn prepare(name: &str) -> Session {
     session.write("symbols.s", ".globl fixed\n.set fixed, 0x1000\n");
     // A section of a type that is not known has its module kept whole.
     session.write("odd.s", ".globl odd\n.text\nodd: ret\n.section .odd,\"a\",@0x6fffff01\n.quad 1\n");
-    session.must(&Job::new(&dir, "gcc").words("-c symbols.s odd.s"));
+    session.cmd("gcc -c symbols.s odd.s");
     session.write(
         "sections.ld",
         "SECTIONS { .text : { *(.text*) } .data : { *(.data*) } .bss : { *(.bss*) } }\n",
     );
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     session
 }
 
@@ -110,7 +109,7 @@ fn output(path: &PathThroughRun) -> &'static str {
 }
 
 fn link(session: &mut Session, path: &PathThroughRun, options: &str) -> Outcome {
-    // What an earlier link left must not be taken for the answer of this one.
+    // Files of an earlier link must be overwritten.
     for file in FILES {
         session.write(file, "stale\n");
     }
@@ -151,7 +150,7 @@ fn check(session: &mut Session, path: &PathThroughRun, is_strict: bool) {
     let is_refused = is_strict && path.linker == REFUSES_COPIES;
     session.check_eq(&outcome.ok(), &(linked == "succeeded" && !is_refused), &what);
 
-    let report: Value = matrix::report(session, &session.path("report.json"));
+    let report: Value = session.report("report.json");
     session.check_eq(&report["output"], &output.into(), &what);
     let may_prune = path.name == "a module" && !is_strict;
     session.check_eq(&report["pruned"], &(path.pruned || may_prune).into(), &what);
@@ -163,7 +162,7 @@ fn check(session: &mut Session, path: &PathThroughRun, is_strict: bool) {
     session.check(reason.unwrap_or_default().contains(path.reason), &what);
     let has_file = linked == "succeeded" && output != "/dev/null";
     session.check_eq(&!report["file"].is_null(), &has_file, &what);
-    let remarks = std::fs::read_to_string(session.path("remarks.yaml")).unwrap();
+    let remarks = session.text("remarks.yaml");
     session.check(!remarks.contains("stale"), &what);
 
     let prefix = format!("lto-prune: {output}: ");
@@ -171,7 +170,7 @@ fn check(session: &mut Session, path: &PathThroughRun, is_strict: bool) {
     let why = format!("{}{}", outcome.stdout, outcome.stderr);
     session.check(why.lines().any(|line| line.starts_with(&format!("{output}:"))), &what);
     let ours = outcome.stderr.lines().filter(|line| line.starts_with("lto-prune: "));
-    let log = std::fs::read_to_string(session.path("log")).unwrap();
+    let log = session.text("log");
     for line in ours {
         let names =
             [&prefix, &format!("lto-prune: warning: {output}: "), &format!("lto-prune: error: {output}: ")];
@@ -194,7 +193,7 @@ fn check(session: &mut Session, path: &PathThroughRun, is_strict: bool) {
 #[test]
 fn every_path_is_answered() {
     let mut session = prepare("paths");
-    let mut object = std::fs::read(session.path("lib.o")).unwrap();
+    let mut object = session.bytes("lib.o");
     // The offset of the section headers points outside, which the linker refuses as well.
     object[0x28..0x30].copy_from_slice(&u64::MAX.to_le_bytes());
     session.write("damaged.o", object);
@@ -214,7 +213,7 @@ fn files_that_cannot_be_written_change_no_output() {
     let line = path("pruned", "main.o lib.o", "");
     let outcome = link(&mut session, &line, "");
     session.check(outcome.ok(), &outcome.stderr);
-    let expected = std::fs::read(session.path("bin/app")).unwrap();
+    let expected = session.bytes("bin/app");
     session.mkdir("folder");
     let remarks = "-Wl,--opt-remarks-filename,/nonexistent/x";
     for option in ["report", "remarks", "log", "limit-log"] {
@@ -228,7 +227,7 @@ fn files_that_cannot_be_written_change_no_output() {
                 &said,
             );
             session.check_eq(&outcome.stderr.lines().count(), &1, &said);
-            session.check(std::fs::read(session.path("bin/app")).unwrap() == expected, &said);
+            session.check(session.bytes("bin/app") == expected, &said);
             let strict = link(&mut session, &line, &format!("{options},--prune-strict"));
             session.check(
                 !strict.ok() && !session.path("bin/app").exists(),
@@ -242,7 +241,7 @@ fn files_that_cannot_be_written_change_no_output() {
     // lld writes its own remarks only in a link of bitcode.
     let outcome = link(&mut session, &line, remarks);
     session.check(outcome.ok(), &outcome.stderr);
-    session.check(std::fs::read(session.path("bin/app")).unwrap() == expected, remarks);
+    session.check(session.bytes("bin/app") == expected, remarks);
 }
 
 /// Links of a build that run at the same time share a log, and no line is torn.
@@ -251,9 +250,9 @@ fn one_log_serves_a_build() {
     let mut session = prepare("log");
     let script = "for i in 1 2 3 4 5 6 7 8; do gcc -B shims main.o lib.o -o app$i & done; wait";
     let job = Job::new(session.dir(), "sh").arg("-c").arg(script).env("LTO_PRUNE_FLAGS", "--prune-log=log");
-    let outcome = session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    let outcome = session.must(&job.by(Linker::Lld));
     session.check(outcome.stderr.is_empty(), &outcome.stderr);
-    let log = std::fs::read_to_string(session.path("log")).unwrap();
+    let log = session.text("log");
     let lines: Vec<&str> = log.lines().collect();
     let starts: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].starts_with("lto-prune: app")).collect();
     session.check_eq(&starts.len(), &8, &log);
@@ -300,7 +299,7 @@ fn remarks_of_lld_have_removed_functions() {
                 let job = job.arg(mode).arg(format!("-Wl,{}", filter.replace("FILE", &file)));
                 let outcome = session.must(&job.env("LTO_PRUNE_LINKER", &plain));
                 session.check(outcome.stderr.is_empty(), &outcome.stderr);
-                texts.push(std::fs::read_to_string(session.path(&file)).unwrap());
+                texts.push(session.text(&file));
             }
             let dead = |text: &str| -> Vec<String> {
                 let named = text.lines().zip(text.lines().skip(1));
@@ -375,7 +374,7 @@ fn summaries_have_no_level_pointers() {
         let outcome = summarize(&mut session, options, file);
         session.check(outcome.ok(), &outcome.stderr);
     }
-    let read = |session: &Session, file: &str| std::fs::read(session.path(file)).unwrap();
+    let read = |session: &Session, file: &str| session.bytes(file);
     session.check(read(&session, "default") == read(&session, "functions"), "the default is functions");
     session.check(read(&session, "default") != read(&session, "sections"), "sections is another summary");
     let refused = summarize(&mut session, "--prune-level=pointers", "pointers");

@@ -1,50 +1,43 @@
-//! `lto-prune audit` on a program whose dominators, cuts and differences are known by hand (fixtures/audit), on damaged reports,
-//! and on C++; and its totals beside `size -A` and the length of the file.
+//! `lto-prune audit` on a program with known dominators, cuts and differences (fixtures/audit), on damaged reports, and on C++. Its totals are
+//! compared with `size -A` and with the length of the file.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
-/// Compile `source` of the repository and link it with a report.
-fn linked(session: &mut Session, name: &str, source: &str, flags: &str, linker: Linker) -> PathBuf {
-    linked_as(session, name, source, flags, linker, "")
-}
-
-/// So with further words of the link line.
-fn linked_as(
+/// Compiles `source`, a path in the repository or an absolute one, and links it with a report and further words.
+pub(crate) fn linked(
     session: &mut Session,
     name: &str,
     source: &str,
     flags: &str,
     linker: Linker,
     words: &str,
-) -> PathBuf {
-    let dir = session.dir().to_owned();
+) {
     let source = tools::repository().join(source);
     let compiler = if source.extension().is_some_and(|e| e == "cpp") { "g++" } else { "gcc" };
-    // Two builds of one object, in two folders.
-    let object = session.mkdir(&format!("{name}.d")).join("main.o");
-    let job = Job::new(&dir, compiler).words("-O1 -ffunction-sections -fdata-sections -c").words(flags);
-    session.must(&job.arg(source).words("-o").arg(&object));
-    let job = Job::new(&dir, tools::lto_prune())
-        .env("CC", "gcc")
-        .env("CXX", "g++")
-        .arg(&object)
-        .words(words)
-        .words("-o")
-        .arg(name);
-    let job = job.arg(format!("--prune-report={name}.json")).words("--prune-strict");
-    session.must(&job.arg(format!("--prune-linker={}", linker.path().display())));
-    session.path(&format!("{name}.json"))
+    // Two builds of one object are in two folders.
+    session.mkdir(&format!("{name}.d"));
+    let object = format!("{name}.d/main.o");
+    let compile =
+        session.job(&format!("{compiler} -O1 -ffunction-sections -fdata-sections -c {flags} -o {object}"));
+    session.must(&compile.arg(source));
+    reported(session, name, &format!("{object} {words}"), linker);
+}
+
+/// Links by the standalone mode, with the report `NAME.json`.
+pub(crate) fn reported(session: &mut Session, name: &str, words: &str, linker: Linker) {
+    let line = format!("lto-prune {words} -o {name} --prune-report={name}.json --prune-strict");
+    let job = session.job(&line).env("CC", "gcc").env("CXX", "g++").by(linker);
+    session.must(&job);
 }
 
 pub(crate) fn audit(session: &mut Session, words: &str) -> Outcome {
-    let dir = session.dir().to_owned();
-    session.run(&Job::new(&dir, tools::lto_prune()).words("audit").words(words))
+    let job = session.job(&format!("lto-prune audit {words}"));
+    session.run(&job)
 }
 
 pub(crate) fn json(session: &mut Session, words: &str) -> Value {
@@ -74,7 +67,7 @@ pub(crate) fn sizes(session: &mut Session, object: &str) -> BTreeMap<String, u64
     sizes
 }
 
-/// What each function of the fixture retains, read off its text.
+/// The functions that each function of the fixture retains, from its source.
 const RETAINS: [(&str, &[&str]); 11] = [
     ("left", &["left", "only_left"]),
     ("only_left", &["only_left"]),
@@ -93,7 +86,7 @@ const RETAINS: [(&str, &[&str]); 11] = [
 fn dominators_as_in_the_text() {
     let mut session = Session::new("audit/dominators");
     // The graph of references alone: that main calls what is in the table is known one level up.
-    linked_as(&mut session, "main", "fixtures/audit/main.c", "", Linker::Lld, "--prune-level=functions");
+    linked(&mut session, "main", "fixtures/audit/main.c", "", Linker::Lld, "--prune-level=functions");
     let sizes = sizes(&mut session, "main.d/main.o");
     let answer = json(&mut session, "dominators --json main.json");
     let rows = answer["dominators"].as_array().unwrap();
@@ -124,9 +117,9 @@ fn dominators_as_in_the_text() {
 fn cuts_as_in_the_text() {
     let mut session = Session::new("audit/cuts");
     // The graph of references alone: that main calls what is in the table is known one level up.
-    linked_as(&mut session, "main", "fixtures/audit/main.c", "", Linker::Lld, "--prune-level=functions");
+    linked(&mut session, "main", "fixtures/audit/main.c", "", Linker::Lld, "--prune-level=functions");
     let sizes = sizes(&mut session, "main.d/main.o");
-    /// What is asked about, further words, the edges of the cut, and what goes.
+    /// A function, further words of the command, the edges of its cut, and the functions that the cut removes.
     type AuditCommand =
         (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
     let cases: [AuditCommand; 6] = [
@@ -136,7 +129,7 @@ fn cuts_as_in_the_text() {
         ("deeper", "", &[("deep", "deeper")], &["deeper"]),
         // Held by first and by deeper, which only it holds: one reference less is enough.
         ("deep", "", &[("first", "deep")], &["deep", "deeper"]),
-        // What stays is not lost with it.
+        // A function that is kept anyway does not count.
         ("first", "--keep=deep", &[("table", "first")], &["first"]),
     ];
     for (name, words, edges, goes) in cases {
@@ -176,10 +169,10 @@ fn cuts_as_in_the_text() {
 #[test]
 fn differences_add_up() {
     let mut session = Session::new("audit/diff");
-    let old = linked(&mut session, "old", "fixtures/audit/main.c", "", Linker::Lld);
-    linked(&mut session, "new", "fixtures/audit/main.c", "-DGROW", Linker::Lld);
+    linked(&mut session, "old", "fixtures/audit/main.c", "", Linker::Lld, "");
+    linked(&mut session, "new", "fixtures/audit/main.c", "-DGROW", Linker::Lld, "");
     let (before, after) = (sizes(&mut session, "old.d/main.o"), sizes(&mut session, "new.d/main.o"));
-    let length = |name: &str| std::fs::metadata(old.with_file_name(name)).unwrap().len() as i64;
+    let length = |name: &str| std::fs::metadata(session.path(name)).unwrap().len() as i64;
     let difference = length("new") - length("old");
     for by in ["symbol", "module", "archive", "section", "category", "namespace", "generic"] {
         let answer = json(&mut session, &format!("diff --all --by={by} --json old.json new.json"));
@@ -204,9 +197,22 @@ fn differences_add_up() {
     session.check_eq(&back["difference"], &Value::from(-difference), "the other way round");
 }
 
-/// The sizes of sections by `size -A`, and the sum of all lines, against `top`.
+/// Compares the sections in rows of `top` with `size -A`, which has more than `least`.
+pub(crate) fn sections_of_size(session: &mut Session, file: &str, rows: &[Value], least: usize) {
+    let text = session.cmd(&format!("size -A {file}")).stdout;
+    let mut checked = 0;
+    for line in text.lines() {
+        let [section, size, _] = line.split_whitespace().collect::<Vec<_>>()[..] else { continue };
+        let Ok(size) = size.parse::<u64>() else { continue };
+        let found = rows.iter().filter(|r| r["section"] == section).map(|r| r["size"].as_u64().unwrap());
+        session.check_eq(&found.sum(), &size, &format!("{file}: {section}"));
+        checked += 1;
+    }
+    session.check(checked > least, &format!("{file}: size -A names {checked} sections"));
+}
+
+/// The rows of `top` add up to the file, and their sections are those of `size -A`.
 fn totals(session: &mut Session, name: &str) {
-    let dir = session.dir().to_owned();
     let length = std::fs::metadata(session.path(name)).unwrap().len();
     for by in ["symbol", "module", "archive", "section", "category", "namespace", "generic"] {
         let answer = json(session, &format!("top --all --by={by} --json {name}.json"));
@@ -215,23 +221,12 @@ fn totals(session: &mut Session, name: &str) {
     }
     let answer = json(session, &format!("top --all --by=section --json {name}.json"));
     let rows = answer["top"].as_array().unwrap();
-    let text = session.must(&Job::new(&dir, "size").words("-A").arg(name)).stdout;
-    let mut checked = 0;
-    for line in text.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [section, size, _] = words[..] else { continue };
-        let Ok(size) = size.parse::<u64>() else { continue };
-        let found: u64 =
-            rows.iter().filter(|r| r["section"] == section).map(|r| r["size"].as_u64().unwrap()).sum();
-        session.check_eq(&found, &size, &format!("{name}: {section}"));
-        checked += 1;
-    }
-    session.check(checked > 15, &format!("{name}: size -A names {checked} sections"));
+    sections_of_size(session, name, rows, 15);
 }
 
-/// What the graph of the report reaches from its roots is what is in the output.
+/// The atoms of the output are those that the report's graph reaches from its roots.
 fn graph_reaches_what_is_kept(session: &mut Session, name: &str) {
-    let text = std::fs::read_to_string(session.path(&format!("{name}.json"))).unwrap();
+    let text = session.text(&format!("{name}.json"));
     let report: Value = serde_json::from_str(&text).unwrap();
     let table = |column: &str| -> Vec<usize> {
         report["graph"][column].as_array().unwrap().iter().map(|n| n.as_u64().unwrap_or(0) as usize).collect()
@@ -255,7 +250,7 @@ fn graph_reaches_what_is_kept(session: &mut Session, name: &str) {
 fn totals_are_exact_behind_every_linker() {
     for linker in Linker::ALL {
         let mut session = Session::new(&format!("audit/totals-{}", linker.name()));
-        linked(&mut session, "main", "fixtures/audit/main.c", "-g", linker);
+        linked(&mut session, "main", "fixtures/audit/main.c", "-g", linker, "");
         totals(&mut session, "main");
         let zero = json(&mut session, "top --bss --json main.json");
         let sum: i64 = zero["top"].as_array().unwrap().iter().map(|r| r["bytes"].as_i64().unwrap()).sum();
@@ -282,7 +277,7 @@ fn totals_are_exact_in_every_form() {
             if linker == Linker::Bfd && words.contains("icf") {
                 continue;
             }
-            linked_as(&mut session, name, "fixtures/audit/main.c", "-g -fPIC", linker, words);
+            linked(&mut session, name, "fixtures/audit/main.c", "-g -fPIC", linker, words);
             totals(&mut session, name);
             graph_reaches_what_is_kept(&mut session, name);
             // A byte in two rows would make the rest negative, unless the section is compressed or loses entries.
@@ -298,10 +293,10 @@ fn totals_are_exact_in_every_form() {
 }
 
 #[test]
-fn what_is_a_root_for_two_reasons_goes_with_both() {
+fn a_root_for_two_reasons_has_two_edges_in_its_cut() {
     let mut session = Session::new("audit/roots");
     let words = "-shared -Wl,-u,dead";
-    linked_as(&mut session, "library", "fixtures/audit/main.c", "-fPIC", Linker::Lld, words);
+    linked(&mut session, "library", "fixtures/audit/main.c", "-fPIC", Linker::Lld, words);
     let answer = json(&mut session, "why --json dead library.json");
     let cut = column(&answer, "cut", "reference");
     session.check_eq(&cut, &vec!["root: undefined-option", "root: exported"], "the cut of dead");
@@ -314,11 +309,11 @@ fn what_is_a_root_for_two_reasons_goes_with_both() {
 #[test]
 fn a_link_of_the_originals_is_told_too() {
     let mut session = Session::new("audit/originals");
-    linked(&mut session, "main", "fixtures/audit/main.c", "", Linker::Lld);
+    linked(&mut session, "main", "fixtures/audit/main.c", "", Linker::Lld, "");
     let dir = session.dir().to_owned();
     let job = Job::new(&dir, tools::lto_prune())
         .words("main.d/main.o -o plain --prune-level=off --prune-report=plain.json");
-    session.must(&job.env("CC", "gcc").env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    session.must(&job.env("CC", "gcc").by(Linker::Lld));
     totals(&mut session, "plain");
     let answer = json(&mut session, "top --all --json plain.json");
     session.check(column(&answer, "top", "symbol").contains(&"dead"), "what would go is in the file");
@@ -330,14 +325,14 @@ fn a_link_of_the_originals_is_told_too() {
         .arg(session.mkdir("bin"));
     std::os::unix::fs::symlink(Linker::Lld.path(), session.path("bin/ld.lld")).unwrap();
     session.must(&job);
-    let read = |name: &str| std::fs::read(session.path(name)).unwrap();
+    let read = |name: &str| session.bytes(name);
     session.check(read("plain") == read("alone"), "the same bytes as the linker alone makes");
 }
 
 #[test]
 fn garbage_duplicates_and_limits() {
     let mut session = Session::new("audit/garbage");
-    linked(&mut session, "main", "fixtures/audit/main.c", "", Linker::Lld);
+    linked(&mut session, "main", "fixtures/audit/main.c", "", Linker::Lld, "");
     let sizes = sizes(&mut session, "main.d/main.o");
     let answer = json(&mut session, "garbage --json main.json");
     let rows = answer["garbage"].as_array().unwrap();
@@ -365,7 +360,7 @@ fn garbage_duplicates_and_limits() {
 #[test]
 fn budgets_break() {
     let mut session = Session::new("audit/budget");
-    linked(&mut session, "main", "fixtures/audit/main.c", "", Linker::Lld);
+    linked(&mut session, "main", "fixtures/audit/main.c", "", Linker::Lld, "");
     let length = std::fs::metadata(session.path("main")).unwrap().len();
     session.write(
         "ok.toml",
@@ -394,8 +389,7 @@ fn budgets_break() {
     session.write("file.toml", format!("total = {length}\n[symbol]\nleaf = 1000\nno_such = 0\n"));
     let outcome = audit(&mut session, "budget file.toml main");
     session.check_eq(&outcome.status, &0, &outcome.stdout);
-    let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, "strip").words("main -o stripped"));
+    session.cmd("strip main -o stripped");
     let outcome = audit(&mut session, "budget file.toml stripped");
     let nothing = outcome.stdout.matches("\nNOTHING  ").count();
     session.check_eq(&(outcome.status, nothing), &(1, 2), &outcome.stdout);
@@ -410,7 +404,7 @@ fn budgets_break() {
     session.write("ratchet.toml", budget("", "1", "1000000"));
     let outcome = audit(&mut session, "budget --ratchet ratchet.toml main.json");
     session.check_eq(&outcome.status, &1, &outcome.stdout);
-    let text = std::fs::read_to_string(session.path("ratchet.toml")).unwrap();
+    let text = session.text("ratchet.toml");
     let sizes = sizes(&mut session, "main.d/main.o");
     let number = |key: &str| text.split(key).nth(1).unwrap().split('\n').next().unwrap().trim().to_owned();
     session.check_eq(&number("leaf ="), &format!("{} # small", sizes["leaf"]), &text);
@@ -422,7 +416,7 @@ fn budgets_break() {
         &outcome.stdout,
     );
     audit(&mut session, "budget --ratchet ratchet.toml main.json");
-    let again = std::fs::read_to_string(session.path("ratchet.toml")).unwrap();
+    let again = session.text("ratchet.toml");
     session.check_eq(&again, &text, "a second time changes nothing");
     session.write("typo.toml", "totl = 1\n");
     let outcome = audit(&mut session, "budget typo.toml main.json");
@@ -434,16 +428,16 @@ fn budgets_break() {
 fn straight_from_objects() {
     let mut session = Session::new("audit/objects");
     let dir = session.dir().to_owned();
-    linked(&mut session, "main", "fixtures/audit/main.c", "", Linker::Lld);
-    let before = names(&dir);
+    linked(&mut session, "main", "fixtures/audit/main.c", "", Linker::Lld, "");
+    let before = session.listing("");
     let link = |words: &str| {
         let job = Job::new(&dir, tools::lto_prune()).words("audit").words(words);
-        job.env("CC", "gcc").env("LTO_PRUNE_LINKER", Linker::Lld.path())
+        job.env("CC", "gcc").by(Linker::Lld)
     };
     let outcome = session.must(&link("top --csv main.d/main.o -lm -o kept"));
     session.check(outcome.stdout.starts_with("bytes,percent,symbol,module\n"), &outcome.stdout);
     session.check(outcome.stdout.lines().any(|l| l.contains(",only_left,main.o")), &outcome.stdout);
-    session.check_eq(&names(&dir), &before, "an audit writes nothing");
+    session.check_eq(&session.listing(""), &before, "an audit writes nothing");
     for (words, name) in [("top main.d/main.o -lm -o some/kept", "kept"), ("garbage main.d/main.o", "a.out")]
     {
         let text = session.must(&link(words)).stdout;
@@ -453,19 +447,11 @@ fn straight_from_objects() {
     session.check(outcome.status == 2 && outcome.stderr.contains("the link failed"), &outcome.stderr);
 }
 
-fn names(dir: &Path) -> Vec<String> {
-    let entries =
-        std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
-    let mut names: Vec<String> = entries.filter(|n| !n.starts_with(".out")).collect();
-    names.sort();
-    names
-}
-
 #[test]
 fn bad_reports_are_named() {
     let mut session = Session::new("audit/bad");
-    let report = linked(&mut session, "main", "fixtures/audit/main.c", "", Linker::Lld);
-    let text = std::fs::read_to_string(report).unwrap();
+    linked(&mut session, "main", "fixtures/audit/main.c", "", Linker::Lld, "");
+    let text = session.text("main.json");
     let cases = [
         ("empty.json", String::new(), "is no report of lto-prune"),
         ("other.json", "{}".to_owned(), "is no report of lto-prune"),

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::audit::json;
-use crate::run::{Job, Session};
-use crate::tools::{self, Linker};
+use crate::audit::{json, reported};
+use crate::run::Session;
+use crate::tools::Linker;
 
-/// One call by a table, one by a field, and one of what comes from outside of the link.
+/// One call by a table, one by a field, and one by a value from outside the link.
 const MAIN: &str = "
     #include <stdio.h>
     #include <stdlib.h>
@@ -32,17 +32,14 @@ const MAIN: &str = "
 const LIBRARY: &str = "typedef int (*fn)(int); fn chosen(const char *s) { return (fn)(void *)s; }";
 
 fn linked(session: &mut Session, options: &str) {
-    let dir = session.dir().to_owned();
     session.write("main.c", MAIN);
     session.write("lib.c", LIBRARY);
-    session.must(&Job::new(&dir, "gcc").words("-shared -fPIC lib.c -o libx.so"));
-    session.must(&Job::new(&dir, "gcc").words("-O2 -fPIE -c main.c"));
-    let job = Job::new(&dir, tools::lto_prune()).env("CC", "gcc").words("main.o libx.so -pie -o main");
-    let job = job.words("--prune-report=main.json --prune-strict").words(options);
-    session.must(&job.arg(format!("--prune-linker={}", Linker::Lld.path().display())));
+    session.cmd("gcc -shared -fPIC lib.c -o libx.so");
+    session.cmd("gcc -O2 -fPIE -c main.c");
+    reported(session, "main", &format!("main.o libx.so -pie {options}"), Linker::Lld);
 }
 
-/// What the table says of the call in a function.
+/// The row of the call in a function.
 fn row<'a>(answer: &'a Value, caller: &str) -> &'a Value {
     answer["calls"].as_array().unwrap().iter().find(|row| row["in"] == caller).unwrap()
 }
@@ -86,7 +83,7 @@ fn a_link_without_value_flow_is_said_to_be_one() {
 
 /// Bytes of the atom that has a symbol.
 fn size_of(session: &Session, name: &str) -> u64 {
-    let report = crate::matrix::report(session, &session.path("main.json"));
+    let report = session.report("main.json");
     let atoms = report["atoms"].as_array().unwrap();
     let has = |atom: &&Value| atom["symbols"].as_array().unwrap().iter().any(|s| s == name);
     atoms.iter().find(has).unwrap()["size"].as_u64().unwrap()

@@ -5,24 +5,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::audit::{audit, column, json, sizes};
+use crate::audit::{audit, column, json, sections_of_size, sizes};
 use crate::run::{Job, Session};
-use crate::tools;
+use crate::tools::{self, Linker};
 
-const SOURCE: &str = r#"
-#include <stdio.h>
-#include <stdlib.h>
-const char banner[] = "a banner of text";
-static const int table[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-int zeros[100];
-__attribute__((noinline)) static int twice(int x) { return x * 2 + zeros[x % 100] + table[x & 7]; }
-__attribute__((noinline)) int one(int x) { return x * 3 + 1; }
-__attribute__((noinline)) int same(int x) { return x * 3 + 1; }
-int main(int argc, char **argv) {
-    printf("%s %d %d\n", argc > 9 ? "a string of nobody else" : banner, twice(argc), one(argc) + same(argc));
-    return getenv("HOME") == argv[0];
-}
-"#;
+const SOURCE: &str = include_str!("programs/audit_elf_source.c");
 
 const GROUPINGS: [&str; 7] = ["symbol", "module", "archive", "section", "category", "namespace", "generic"];
 
@@ -45,9 +32,8 @@ fn bytes_of(answer: &Value, symbol: &str) -> u64 {
 }
 
 /// The bytes of the file that its loadable segments have, by readelf. Segments that linkers make do not overlap.
-fn loadable(session: &mut Session, file: &str) -> u64 {
-    let dir = session.dir().to_owned();
-    let text = session.must(&Job::new(&dir, "readelf").words("-lW").arg(file)).stdout;
+pub(crate) fn loadable(session: &mut Session, file: &str) -> u64 {
+    let text = session.cmd(&format!("readelf -lW {file}")).stdout;
     let size = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         (words.first() == Some(&"LOAD")).then(|| u64::from_str_radix(&words[4][2..], 16).unwrap())
@@ -72,21 +58,7 @@ fn adds_up(session: &mut Session, file: &str) {
         return;
     }
     let (answer, _) = top(session, &format!("--all --by=section {file}"));
-    let dir = session.dir().to_owned();
-    let text = session.must(&Job::new(&dir, "size").words("-A").arg(file)).stdout;
-    let mut compared = 0;
-    for line in text.lines() {
-        let [section, size, _] = line.split_whitespace().collect::<Vec<_>>()[..] else { continue };
-        let Ok(size) = size.parse::<u64>() else { continue };
-        let rows = answer["top"].as_array().unwrap().iter().filter(|r| r["section"] == section);
-        session.check_eq(
-            &rows.map(|r| r["size"].as_u64().unwrap()).sum(),
-            &size,
-            &format!("{file}: {section}"),
-        );
-        compared += 1;
-    }
-    session.check(compared > 8, &format!("{file}: size -A names {compared} sections"));
+    sections_of_size(session, file, answer["top"].as_array().unwrap(), 8);
 }
 
 #[test]
@@ -189,7 +161,6 @@ fn sizes_are_those_of_symbols() {
 #[test]
 fn calls_name_functions_of_stripped_files() {
     let mut session = Session::new("audit-elf/called");
-    let dir = session.dir().to_owned();
     let source = format!(
         "{SOURCE}__attribute__((noinline)) int held(int x) {{ return x % 7 + 3; }}\nint (*const hold[])(int) = {{ held }};\n"
     );
@@ -201,10 +172,9 @@ fn calls_name_functions_of_stripped_files() {
         ("gcc", "-O0 -no-pie"),
     ] {
         build(&mut session, compiler, &format!("{words} -fno-asynchronous-unwind-tables main.c -o main"));
-        let text = session.must(&Job::new(&dir, "nm").words("-S main")).stdout;
-        session.must(&Job::new(&dir, "strip").words("-s -R .eh_frame -R .eh_frame_hdr main -o stripped"));
-        let rows =
-            session.must(&Job::new(&dir, tools::lto_prune()).words("audit top --csv -n 0 stripped")).stdout;
+        let text = session.cmd("nm -S main").stdout;
+        session.cmd("strip -s -R .eh_frame -R .eh_frame_hdr main -o stripped");
+        let rows = session.cmd("lto-prune audit top --csv -n 0 stripped").stdout;
         for name in ["twice", "one", "same", "held"] {
             // Only relocations show pointers.
             if name == "held" && words.contains("no-pie") {
@@ -242,7 +212,7 @@ fn changes_and_pages_without_a_report() {
     session.check(same.contains("+0 loaded bytes"), &same);
     let outcome = audit(&mut session, "html --old=old -o page.html new");
     session.check(outcome.ok(), &outcome.stderr);
-    let page = std::fs::read_to_string(session.path("page.html")).unwrap();
+    let page = session.text("page.html");
     session.check(page.contains("ELF executable, loaded bytes"), "the page says what it shows");
 }
 
@@ -254,7 +224,7 @@ fn a_report_belongs_to_its_file() {
     let dir = session.dir().to_owned();
     let link =
         Job::new(&dir, tools::lto_prune()).env("CC", "gcc").words("main.o -o main --prune-report=main.json");
-    session.must(&link.arg(format!("--prune-linker={}", tools::Linker::Lld.path().display())));
+    session.must(&link.arg(format!("--prune-linker={}", Linker::Lld.path().display())));
     let (with, sum) = top(&mut session, "main main.json");
     let loaded = loadable(&mut session, "main");
     session.check_eq(&sum, &loaded, "loaded bytes of the report");
@@ -270,7 +240,7 @@ fn a_report_belongs_to_its_file() {
         session.check(outcome.stderr.contains(expected), &format!("{words}: {}", outcome.stderr));
     }
     // The same length, and another byte.
-    let mut bytes = std::fs::read(session.path("main")).unwrap();
+    let mut bytes = session.bytes("main");
     *bytes.last_mut().unwrap() ^= 64;
     std::fs::write(session.path("other"), bytes).unwrap();
     let outcome = audit(&mut session, "top other main.json");
@@ -304,7 +274,7 @@ fn damaged_files_do_no_harm() {
         (state >> 8) as usize % most
     };
     for name in ["main", "main.o", "lib.a"] {
-        let whole = std::fs::read(session.path(name)).unwrap();
+        let whole = session.bytes(name);
         let table = whole.get(40..48).map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap()) as usize);
         for round in 0..400 {
             let mut bytes = whole.clone();

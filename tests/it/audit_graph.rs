@@ -4,31 +4,18 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::audit::{audit, json};
-use crate::run::{Job, Session};
-use crate::tools::{self, Linker};
+use crate::audit::{audit, json, reported};
+use crate::run::Session;
+use crate::tools::Linker;
 
 /// A function that is called by address, once by a table that value flow follows and once from outside.
-const SOURCE: &str = r#"
-#include <signal.h>
-#define APART __attribute__((noinline, noclone, noipa))
-volatile int sink;
-APART static void first(int n) { sink = n; }
-APART static void second(int n) { sink = n + 1; }
-static void (*const volatile table[])(int) = {first, second};
-APART static void handler(int n) { sink = n + 2; }
-APART static void direct(int n) { sink = n + 3; }
-APART static void unknown(int n) { void (*old)(int) = signal(n, handler); if (old != SIG_ERR) old(n); }
-int main(int argc, char **argv) { (void)argv; table[argc & 1](argc); direct(argc); unknown(argc); return 0; }
-"#;
+const SOURCE: &str = include_str!("programs/audit_graph_source.c");
 
 /// Link the source with a report.
 fn linked(session: &mut Session, words: &str) {
-    let dir = session.dir().to_owned();
     session.write("main.c", SOURCE);
-    session.must(&Job::new(&dir, "gcc").words("-O1 -ffunction-sections -c main.c"));
-    let job = Job::new(&dir, tools::lto_prune()).words("main.o -o out --prune-report=out.json").words(words);
-    session.must(&job.env("CC", "gcc").env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    session.cmd("gcc -O1 -ffunction-sections -c main.c");
+    reported(session, "out", &format!("main.o {words}"), Linker::Lld);
 }
 
 /// (source, target, kind) of the edges between functions of the source.
@@ -67,7 +54,7 @@ fn edges_are_those_of_the_text() {
         session.check(found.contains(&edge), &format!("{edge:?} in {found:?}"));
     }
     // Each call instruction of the linked file is an edge, and each edge of the kind call is one.
-    let dump = session.must(&Job::new(session.dir(), "objdump").words("-d --no-show-raw-insn out")).stdout;
+    let dump = session.cmd("objdump -d --no-show-raw-insn out").stdout;
     let (mut calls, mut function) = (BTreeSet::new(), "");
     for line in dump.lines() {
         let name = line.split_once('<').and_then(|l| l.1.split_once('>')).map(|l| l.0).unwrap_or_default();

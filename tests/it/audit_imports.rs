@@ -1,11 +1,10 @@
-//! `lto-prune audit` on what a program uses and others define, beside the dynamic symbol table of the output; and how its answers
-//! look where there is nothing to show, or a terminal of some width.
+//! `lto-prune audit imports` agrees with the dynamic symbol table of the output. Its answers fit a terminal, and are complete without any import.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::audit::{audit, column, json};
+use crate::audit::{audit, column, json, reported};
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
@@ -23,21 +22,15 @@ const LIBRARY: &str =
 
 /// `main`, a program with a library, and `main.json`.
 fn linked(session: &mut Session, linker: Linker) {
-    let dir = session.dir().to_owned();
     session.write("main.c", MAIN);
     session.write("lib.c", LIBRARY);
-    session.must(&Job::new(&dir, "gcc").words("-shared -fPIC lib.c -o libx.so -Wl,-soname,libx.so.3"));
-    session.must(&Job::new(&dir, "gcc").words("-O1 -fPIE -c main.c"));
-    let job = Job::new(&dir, tools::lto_prune()).env("CC", "gcc").words("main.o libx.so -pie -o main");
-    let job = job.words("--prune-report=main.json --prune-strict");
-    session.must(&job.arg(format!("--prune-linker={}", linker.path().display())));
+    session.cmd("gcc -shared -fPIC lib.c -o libx.so -Wl,-soname,libx.so.3");
+    session.cmd("gcc -O1 -fPIE -c main.c");
+    reported(session, "main", "main.o libx.so -pie", linker);
 }
 
 fn undefined_symbols(session: &mut Session) -> BTreeSet<String> {
-    let dir = session.dir().to_owned();
-    let text = session
-        .must(&Job::new(&dir, "nm").words("-D --undefined-only --without-symbol-versions main"))
-        .stdout;
+    let text = session.cmd("nm -D --undefined-only --without-symbol-versions main").stdout;
     text.lines().filter_map(|l| l.split_whitespace().last()).map(str::to_owned).collect()
 }
 
@@ -79,7 +72,7 @@ fn why_and_paths_to_an_import() {
     session.check_eq(&column(&answer, "holders", "to"), &vec!["given"], "of given");
     session.check_eq(&column(&answer, "holders", "reference"), &vec!["call"], "a call");
     let dir = session.dir().to_owned();
-    let relocations = session.must(&Job::new(&dir, "readelf").words("-rW main.o")).stdout;
+    let relocations = session.cmd("readelf -rW main.o").stdout;
     let given = relocations.lines().find(|l| l.contains(" given")).unwrap();
     let offset = u64::from_str_radix(given.split_whitespace().next().unwrap(), 16).unwrap();
     session.check_eq(

@@ -1,25 +1,16 @@
-//! `lto-prune audit` and names: files of one name in many folders, functions of a section that was left whole, the ways to
-//! say a symbol; and what is no report.
+//! Names in `lto-prune audit`: files of one name in several folders, functions of an undivided section, the forms of a symbol, and files that are no
+//! report.
 
 use serde_json::Value;
 
-use crate::audit::{audit, json, sizes};
+use crate::audit::{audit, json, reported, sizes};
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
 /// Compile with gcc or g++, by the source's name.
 fn compile(session: &mut Session, source: &str, object: &str, flags: &str) {
-    let dir = session.dir().to_owned();
     let compiler = if source.ends_with(".cpp") { "g++" } else { "gcc" };
-    session
-        .must(&Job::new(&dir, compiler).words("-O1 -c").words(flags).words(source).words("-o").words(object));
-}
-
-fn link(session: &mut Session, name: &str, objects: &str) {
-    let dir = session.dir().to_owned();
-    let job = Job::new(&dir, tools::lto_prune()).env("CC", "gcc").env("CXX", "g++").words(objects);
-    let job = job.words("-o").words(name).arg(format!("--prune-report={name}.json")).words("--prune-strict");
-    session.must(&job.arg(format!("--prune-linker={}", Linker::Lld.path().display())));
+    session.cmd(&format!("{compiler} -O1 -c {flags} {source} -o {object}"));
 }
 
 /// A program of modules `util.o`, each in a folder: (folder, how often its function does something).
@@ -41,7 +32,7 @@ fn of_folders(session: &mut Session, name: &str, folders: &[(&str, usize)]) {
     }
     session.write(&format!("{name}/main.c"), format!("{main}int main(int n) {{ return n{calls}; }}\n"));
     compile(session, &format!("{name}/main.c"), &format!("{name}/main.o"), "");
-    link(session, &format!("{name}.out"), &objects);
+    reported(session, &format!("{name}.out"), &objects, Linker::Lld);
 }
 
 #[test]
@@ -67,14 +58,14 @@ fn files_of_one_name_are_told_apart() {
     let text = audit(&mut session, "diff --by=module old.out.json new.out.json").stdout;
     session.check(text.contains("new/b/util.o") && text.contains("old/gone/util.o"), &text);
 
-    // The page has an item for each, beside an older report and alone.
+    // The page has an item for each file, with and without an older report.
     for (words, both) in [
         ("html -o page.html new.out.json", false),
         ("html --old=old.out.json -o page.html new.out.json", true),
     ] {
         let status = audit(&mut session, words).status;
         session.check_eq(&status, &0, words);
-        let page = std::fs::read_to_string(session.path("page.html")).unwrap();
+        let page = session.text("page.html");
         let data = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap().1;
         let data: Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
         let text = |at: &Value| data["strings"][at.as_u64().unwrap() as usize].as_str().unwrap();
@@ -116,7 +107,7 @@ fn functions_of_a_section_that_was_left_whole() {
          int main(int n) { return large(n) + small(n); }\n",
     );
     compile(&mut session, "main.c", "main.o", "-g");
-    link(&mut session, "main", "main.o -Wl,--prune-level=sections");
+    reported(&mut session, "main", "main.o -Wl,--prune-level=sections", Linker::Lld);
     let sizes = sizes(&mut session, "main.o");
     let answer = json(&mut session, "top --all --json main.json");
     let rows = answer["top"].as_array().unwrap();
@@ -150,7 +141,7 @@ fn every_way_to_say_a_name() {
          return p->of(n) + twice(n) + named(texts[n & 1]).size(); }\n",
     );
     compile(&mut session, "main.cpp", "main.o", "-ffunction-sections -fdata-sections");
-    link(&mut session, "main", "main.o");
+    reported(&mut session, "main", "main.o", Linker::Lld);
     let asked = |session: &mut Session, command: &str, name: &str| {
         let dir = session.dir().to_owned();
         let outcome = session.run(
@@ -182,7 +173,7 @@ fn every_way_to_say_a_name() {
     let (status, said) = asked(&mut session, "why --keep=nosuch", "named");
     session.check(status == 2 && said.contains("--keep=nosuch: no module"), &said);
 
-    // Limits of what there is, by any name, and of what there is not.
+    // Limits of a file that exists, by each of its names, and of one that does not.
     session.write(
         "b.toml",
         "[symbol]\n\"Box<int>::of\" = 1000\nmain = 10000\nmian = 5\ngone = 0\n[section]\n\".txt\" = 9\n\
@@ -206,11 +197,11 @@ fn every_way_to_say_a_name() {
 }
 
 #[test]
-fn what_is_no_report() {
+fn files_that_are_no_reports() {
     let mut session = Session::new("audit/no-report");
     session.write("main.c", "int main(void) { return 0; }\n");
     compile(&mut session, "main.c", "main.o", "");
-    link(&mut session, "main", "main.o");
+    reported(&mut session, "main", "main.o", Linker::Lld);
     session.write("budget.toml", "total = 1\n");
     for (words, expected) in [
         ("dominators main", "main is a linked file; audit dominators needs its report too"),

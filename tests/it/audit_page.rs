@@ -1,27 +1,15 @@
-//! `lto-prune audit html` in a real browser without a screen: the page checks itself there, and what it shows is looked at.
+//! `lto-prune audit html` in a headless browser: the page runs its own checks, and the tests read its elements.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::audit::linked;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
-/// Compile and link `source` with a report.
-fn linked(session: &mut Session, name: &str, compiler: &str, source: &str, flags: &str) {
-    let dir = session.dir().to_owned();
-    let source = tools::repository().join(source);
-    let object = session.mkdir(&format!("{name}.d")).join("main.o");
-    let job = Job::new(&dir, compiler).words("-O1 -ffunction-sections -fdata-sections -c").words(flags);
-    session.must(&job.arg(source).words("-o").arg(&object));
-    let job = Job::new(&dir, tools::lto_prune()).env("CC", "gcc").env("CXX", "g++").arg(&object);
-    let job = job.words("-o").arg(name).arg(format!("--prune-report={name}.json")).words("--prune-strict");
-    session.must(&job.arg(format!("--prune-linker={}", Linker::Lld.path().display())));
-}
-
 fn audit(session: &mut Session, words: &str) -> String {
-    let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, tools::lto_prune()).words("audit").words(words)).stdout
+    session.cmd(&format!("lto-prune audit {words}")).stdout
 }
 
 /// The page as the browser has it after its scripts have run.
@@ -36,7 +24,7 @@ fn dom(session: &mut Session, page: &Path, hash: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
-/// What is in the element of this id.
+/// The text of the element with this id.
 fn inside<'t>(session: &Session, text: &'t str, id: &str, tag: &str) -> &'t str {
     let found = text.split_once(&format!("id=\"{id}\"")).and_then(|t| t.1.split_once('>'));
     match found.and_then(|t| t.1.split_once(&format!("</{tag}>"))) {
@@ -56,8 +44,8 @@ fn check(session: &mut Session, page: &Path) -> Value {
 #[test]
 fn the_page_is_right_about_one_report_and_two() {
     let mut session = Session::new("audit/page");
-    linked(&mut session, "old", "gcc", "fixtures/audit/main.c", "");
-    linked(&mut session, "new", "gcc", "fixtures/audit/main.c", "-DGROW");
+    linked(&mut session, "old", "fixtures/audit/main.c", "", Linker::Lld, "");
+    linked(&mut session, "new", "fixtures/audit/main.c", "-DGROW", Linker::Lld, "");
     let one = session.path("one.html");
     audit(&mut session, "html -o one.html new.json");
     let two = session.path("two.html");
@@ -78,7 +66,7 @@ fn the_page_is_right_about_one_report_and_two() {
         panel.contains("Removed: ") && panel.contains(name),
         &format!("no {name} of {dead} in {panel}"),
     );
-    // A click on deeper, by its address: what keeps it, and what it is called.
+    // The page of deeper shows the references that keep it, and its name.
     let text = dom(&mut session, &one, "group=section&show=deeper");
     let panel = inside(&session, &text, "panel", "section").to_owned();
     for words in
@@ -86,7 +74,7 @@ fn the_page_is_right_about_one_report_and_two() {
     {
         session.check(panel.contains(words), &format!("no {words:?} in {panel}"));
     }
-    // What comes from a library: who uses it; and beside the user, what it uses.
+    // An import lists its users, and a user lists its imports.
     let text = dom(&mut session, &one, "show=__libc_start_main");
     let panel = inside(&session, &text, "panel", "section").to_owned();
     for words in ["Defined by: libc.so.6", "crt1.o:(.text+0x", "_start", "lto-prune audit why"] {
@@ -109,7 +97,7 @@ fn the_page_is_right_about_one_report_and_two() {
 #[test]
 fn the_page_of_a_file_explains_nothing() {
     let mut session = Session::new("audit/page-file");
-    linked(&mut session, "main", "gcc", "fixtures/audit/main.c", "-g");
+    linked(&mut session, "main", "fixtures/audit/main.c", "-g", Linker::Lld, "");
     let page = session.path("main.html");
     for words in ["html -o main.html main", "html --all -o main.html main", "html -o main.html main.d/main.o"]
     {
@@ -135,7 +123,7 @@ fn names_of_templates_are_text() {
          template <class T> __attribute__((noipa)) T Box<T>::of(T t) { return t + 1; }\n\
          int main(int n, char **) { return Box<Box<int> *>().of(0) != nullptr && Box<int>().of(n); }\n",
     );
-    linked(&mut session, "names", "g++", source.to_str().unwrap(), "");
+    linked(&mut session, "names", source.to_str().unwrap(), "", Linker::Lld, "");
     let page = session.path("names.html");
     audit(&mut session, "html -o names.html names.json");
     check(&mut session, &page);

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::audit::{audit, column};
+use crate::audit::{audit, column, json, reported};
 use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
@@ -34,24 +34,13 @@ fn compiled(session: &mut Session, compiler: &str, flags: [&str; 2]) {
     }
 }
 
-/// Link the objects as `out` with a report.
-fn linked(session: &mut Session, linker: Linker, words: &str) {
-    let job = Job::new(session.dir(), tools::lto_prune()).words("reach.o reach_main.o -o out").words(words);
-    session
-        .must(&job.words("--prune-report=out.json").env("CC", "gcc").env("LTO_PRUNE_LINKER", linker.path()));
-}
-
 /// Run `audit reach` with these further words.
 fn reach(session: &mut Session, words: &str) -> Outcome {
     audit(session, &format!("reach {words}"))
 }
 
 fn answer(session: &mut Session, words: &str) -> Value {
-    let outcome = reach(session, &format!("--json {words}"));
-    match serde_json::from_str(&outcome.stdout) {
-        Ok(value) => value,
-        Err(error) => session.fail(&format!("{words}: {error}: {}{}", outcome.stdout, outcome.stderr)),
-    }
+    json(session, &format!("reach --json {words}"))
 }
 
 /// The notes of the answer about one symbol: why it is not proved.
@@ -67,8 +56,8 @@ fn verdicts_are_those_of_the_file_behind_every_linker() {
     for linker in Linker::ALL {
         let mut session = Session::new(&format!("reach/verdicts-{}", linker.name()));
         compiled(&mut session, "gcc", ["-g", "-g"]);
-        linked(&mut session, linker, "");
-        let nm = session.must(&Job::new(session.dir(), "nm").words("--defined-only out")).stdout;
+        reported(&mut session, "out", "reach.o reach_main.o", linker);
+        let nm = session.cmd("nm --defined-only out").stdout;
         let names: Vec<&str> = nm.lines().filter_map(|l| l.split_whitespace().last()).collect();
         let has = |name: &str| names.iter().any(|n| *n == name || n.starts_with(&format!("{name}.")));
         let asked = VERDICTS.map(|v| v.0).join(" ");
@@ -103,7 +92,7 @@ fn compilers_that_list_inlined_copies() {
     {
         let mut session = Session::new(&format!("reach/{compiler}{}", flags.replace(' ', "")));
         compiled(&mut session, compiler, [flags, flags]);
-        linked(&mut session, Linker::Lld, "");
+        reported(&mut session, "out", "reach.o reach_main.o", Linker::Lld);
         let found = answer(&mut session, "--scope=file copied gone_copy lost out.json");
         let verdicts = column(&found, "symbols", "verdict");
         session.check_eq(&verdicts, &vec!["inlined", "absent", "removed"], &format!("{compiler} {flags}"));
@@ -119,7 +108,7 @@ fn compilers_that_list_inlined_copies() {
 fn without_debug_information_inlined_copies_are_not_ruled_out() {
     let mut session = Session::new("reach/no-debug");
     compiled(&mut session, "gcc", ["", ""]);
-    linked(&mut session, Linker::Lld, "");
+    reported(&mut session, "out", "reach.o reach_main.o", Linker::Lld);
     let found = answer(&mut session, "lost copied out.json");
     session.check_eq(&column(&found, "symbols", "verdict"), &vec!["removed", "absent"], "verdicts");
     let because = doubts(&mut session, "lost out.json");
@@ -127,7 +116,7 @@ fn without_debug_information_inlined_copies_are_not_ruled_out() {
     // One of two objects has some.
     let mut session = Session::new("reach/half-debug");
     compiled(&mut session, "gcc", ["-g", ""]);
-    linked(&mut session, Linker::Lld, "");
+    reported(&mut session, "out", "reach.o reach_main.o", Linker::Lld);
     let because = doubts(&mut session, "lost out.json");
     let expected = "no debug information that lists them: ";
     session
@@ -135,10 +124,9 @@ fn without_debug_information_inlined_copies_are_not_ruled_out() {
     // The assembler describes lines and does not know the inlined copies.
     let mut session = Session::new("reach/assembled");
     compiled(&mut session, "gcc", ["-g", "-S"]);
-    let job = Job::new(session.dir(), "gcc").words("-g -x assembler -c reach_main.o -o main.o");
-    session.must(&job);
+    session.cmd("gcc -g -x assembler -c reach_main.o -o main.o");
     std::fs::rename(session.path("main.o"), session.path("reach_main.o")).unwrap();
-    linked(&mut session, Linker::Bfd, "");
+    reported(&mut session, "out", "reach.o reach_main.o", Linker::Bfd);
     let because = doubts(&mut session, "lost out.json");
     session.check(because.contains(expected) && because.contains("keep"), &because);
 }
@@ -147,7 +135,7 @@ fn without_debug_information_inlined_copies_are_not_ruled_out() {
 fn a_link_of_the_originals_removes_nothing() {
     let mut session = Session::new("reach/originals");
     compiled(&mut session, "gcc", ["-g", "-g"]);
-    linked(&mut session, Linker::Lld, "--prune-level=off");
+    reported(&mut session, "out", "reach.o reach_main.o --prune-level=off", Linker::Lld);
     let found = answer(&mut session, "lost lost_clone gone_copy holder out.json");
     let verdicts = column(&found, "symbols", "verdict");
     session.check_eq(&verdicts, &vec!["present", "present", "inlined", "reachable"], "originals");
@@ -156,7 +144,7 @@ fn a_link_of_the_originals_removes_nothing() {
     // The linker removes sections by itself, and the file shows that it did.
     let mut session = Session::new("reach/gc-sections");
     compiled(&mut session, "gcc", ["-g -ffunction-sections", "-g -ffunction-sections"]);
-    linked(&mut session, Linker::Lld, "--prune-level=off -Wl,--gc-sections");
+    reported(&mut session, "out", "reach.o reach_main.o --prune-level=off -Wl,--gc-sections", Linker::Lld);
     let found = answer(&mut session, "lost gone_copy holder out.json");
     session.check_eq(&column(&found, "symbols", "verdict"), &vec!["removed", "removed", "reachable"], "gc");
     session.check_eq(&column(&found, "symbols", "proved"), &vec!["yes", "yes", ""], "gc");
@@ -166,9 +154,9 @@ fn a_link_of_the_originals_removes_nothing() {
 fn the_file_has_to_be_that_of_the_report() {
     let mut session = Session::new("reach/other-file");
     compiled(&mut session, "gcc", ["-g", "-g"]);
-    linked(&mut session, Linker::Lld, "");
+    reported(&mut session, "out", "reach.o reach_main.o", Linker::Lld);
     let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, "strip").words("-o stripped out"));
+    session.cmd("strip -o stripped out");
     std::fs::rename(session.path("stripped"), session.path("out")).unwrap();
     let because = doubts(&mut session, "lost out.json");
     session.check(because.contains("out: is not the file that the report"), &because);
@@ -176,12 +164,12 @@ fn the_file_has_to_be_that_of_the_report() {
     let because = doubts(&mut session, "lost out.json");
     session.check(because.contains("out: cannot read the linked file"), &because);
     // A file that was linked without symbols and debug information proves nothing.
-    linked(&mut session, Linker::Lld, "-s");
+    reported(&mut session, "out", "reach.o reach_main.o -s", Linker::Lld);
     let because = doubts(&mut session, "lost out.json");
     session.check(because.contains("no debug information of its code"), &because);
     let before = std::fs::read_dir(&dir).unwrap().count();
     let job = Job::new(&dir, tools::lto_prune()).words("audit reach lost lost_gone reach.o reach_main.o");
-    let outcome = session.run(&job.env("CC", "gcc").env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    let outcome = session.run(&job.env("CC", "gcc").by(Linker::Lld));
     session.check_eq(&outcome.status, &0, &(outcome.stdout + &outcome.stderr));
     session.check_eq(&std::fs::read_dir(&dir).unwrap().count(), &before, "an audit writes nothing");
 }
@@ -190,12 +178,10 @@ fn the_file_has_to_be_that_of_the_report() {
 fn members_that_were_not_loaded_are_named() {
     let mut session = Session::new("reach/members");
     compiled(&mut session, "gcc", ["-g", "-g"]);
-    let dir = session.dir().to_owned();
     session.write("more.c", "int spare(int a) { return a + 2; }\n");
-    session.must(&Job::new(&dir, "gcc").words("-g -O2 -c more.c"));
-    session.must(&Job::new(&dir, "ar").words("rcs libx.a reach.o more.o"));
-    let job = Job::new(&dir, tools::lto_prune()).words("reach_main.o libx.a -o out --prune-report=out.json");
-    session.must(&job.env("CC", "gcc").env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    session.cmd("gcc -g -O2 -c more.c");
+    session.cmd("ar rcs libx.a reach.o more.o");
+    reported(&mut session, "out", "reach_main.o libx.a", Linker::Lld);
     let outcome = reach(&mut session, "spare lost out.json");
     session.check_eq(&outcome.status, &0, &outcome.stdout);
     let expected = "absent   yes     libx.a(more.o) defines it and was not loaded";
@@ -214,7 +200,7 @@ fn a_function_of_which_a_trap_is_left_is_removed() {
     }
     let job = Job::new(&dir, tools::lto_prune()).words("main.o other.o -o out --prune-stub-symbol=first");
     let job = job.words("--prune-report=out.json --prune-strict").env("CC", "gcc");
-    session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    session.must(&job.by(Linker::Lld));
     let found = answer(&mut session, "first out.json");
     session.check_eq(&column(&found, "symbols", "verdict"), &vec!["removed"], &found.to_string());
     session.check(column(&found, "symbols", "because")[0].contains("a trap stands in its place"), "a trap");
@@ -225,7 +211,7 @@ fn a_function_of_which_a_trap_is_left_is_removed() {
 fn vex_documents_say_what_is_proved() {
     let mut session = Session::new("reach/vex");
     compiled(&mut session, "gcc", ["-g", "-g"]);
-    linked(&mut session, Linker::Lld, "");
+    reported(&mut session, "out", "reach.o reach_main.o", Linker::Lld);
     session.write("list", "# of an advisory\nlost\n  lost_clone # a clone\n\n");
     let about = "--vulnerability=CVE-2026-0001 --product=pkg:generic/out@1.0 --author=tests";
     let document = |session: &mut Session, words: &str| -> (i32, Value) {
@@ -289,7 +275,7 @@ fn vex_documents_say_what_is_proved() {
 fn bitcode_is_proved_by_the_code_that_is_made_of_it() {
     let mut session = Session::new("reach/bitcode");
     compiled(&mut session, "clang-19", ["-g -flto", "-g -flto"]);
-    linked(&mut session, Linker::Lld, "");
+    reported(&mut session, "out", "reach.o reach_main.o", Linker::Lld);
     let found = answer(&mut session, "lost copied gone_copy out.json");
     let verdicts = column(&found, "symbols", "verdict");
     session.check_eq(&verdicts[..2].to_vec(), &vec!["removed", "inlined"], &found.to_string());

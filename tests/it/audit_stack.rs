@@ -5,43 +5,7 @@ use serde_json::Value;
 use crate::audit::{audit, json};
 use crate::run::{Job, Session};
 
-const SOURCE: &str = r#"
-#define APART __attribute__((noinline))
-volatile int sink;
-APART int leaf(int x) { sink = x; return x * 3; }
-APART int large(int x) { volatile char a[65536]; a[x] = x; return a[x / 2] + leaf(x); }
-APART int variable(int n) { volatile char a[n]; a[n / 2] = 1; return a[n / 3] + leaf(n); }
-APART int allocated(int n) { volatile char *a = __builtin_alloca(n); a[n / 2] = 1; return a[n / 3] + leaf(n); }
-APART int aligned(int n) { volatile char a[100] __attribute__((aligned(64))); a[n] = 1; return a[n / 2] + leaf(n); }
-APART int again(int n) { volatile int a[10]; a[n % 10] = n; return n ? again(n - 1) + a[n % 10] : 0; }
-APART int pong(int n);
-APART int ping(int n) { sink = n; int r = n ? pong(n - 1) + 1 : 0; sink = r; return r; }
-APART int pong(int n) { sink = n; int r = n ? ping(n - 1) + 2 : 0; sink = r; return r; }
-APART int through(int (*f)(int), int n) { return f(n) + 1; }
-APART int tail(int n) { sink = n; return large(n + 1); }
-APART int chosen(int n) {
-    switch (n) {
-    case 0: return leaf(1) + 1;
-    case 1: return large(4) + 2;
-    case 2: return leaf(9) * 5;
-    case 3: return aligned(3) ^ 9;
-    case 4: return large(5) + 1;
-    case 5: return leaf(77) + 2;
-    default: return 3;
-    }
-}
-APART int many(int a, int b, int c, int d, int e, int f, int g, int h, int i) {
-    return a + b + c + d + e + f + g + h + i + leaf(a);
-}
-APART int pushes(int x) { return many(x, 1, 2, 3, 4, 5, 6, 7, 8) + many(1, x, x, x, x, x, x, x, x); }
-int main(int argc, char **argv) {
-    int r = leaf(argc) + large(argc) + aligned(argc) + tail(argc) + chosen(argc) + pushes(argc);
-    if (argc > 1) r += variable(argc) + allocated(argc) + again(argc) + ping(argc);
-    if (argc > 2) r += through(argc > 3 ? leaf : large, argc);
-    sink = r;
-    return 0;
-}
-"#;
+const SOURCE: &str = include_str!("programs/audit_stack_source.c");
 
 const FUNCTIONS: [&str; 14] = [
     "leaf",
@@ -88,10 +52,9 @@ fn frames_are_those_of_the_compiler() {
         "-O2 -fstack-clash-protection",
     ];
     for flags in variants {
-        let dir = session.dir().to_owned();
-        session.must(&Job::new(&dir, "gcc").words(&format!("{flags} -fstack-usage -c a.c -o a.o")));
-        session.must(&Job::new(&dir, "gcc").words("a.o -o a"));
-        let usage = std::fs::read_to_string(session.path("a.su")).unwrap();
+        session.cmd(&format!("gcc {flags} -fstack-usage -c a.c -o a.o"));
+        session.cmd("gcc a.o -o a");
+        let usage = session.text("a.su");
         let mut compared = 0;
         for line in usage.lines() {
             let [place, bytes, kind] = line.split('\t').collect::<Vec<_>>()[..] else { continue };
@@ -152,10 +115,9 @@ fn causes_are_named_and_can_be_cut() {
 fn budgets_and_mistakes() {
     let mut session = Session::new("audit_stack/budgets");
     session.write("a.c", SOURCE);
-    let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, "gcc").words("-O2 a.c -o a"));
-    session.must(&Job::new(&dir, "gcc").words("-O2 -c a.c -o a.o"));
-    session.must(&Job::new(&dir, "strip").words("a -o stripped"));
+    session.cmd("gcc -O2 a.c -o a");
+    session.cmd("gcc -O2 -c a.c -o a.o");
+    session.cmd("strip a -o stripped");
     let cases = [
         ("leaf = 64\nchosen = \"80 KiB\"\n", 0, "within the budget"),
         ("chosen = 60000\n", 1, "OVER"),
@@ -187,12 +149,7 @@ fn budgets_and_mistakes() {
 }
 
 /// A frame of 20,000 bytes, and a function that takes little.
-const BIG: &str = r#"
-#define ASM __asm__ volatile
-__attribute__((noinline)) void big(long a) { char b[20000]; ASM("movq %%rdi,(%0)" :: "r"(b) : "memory"); }
-__attribute__((used, noinline)) void small(long a) { ASM(""); }
-#define CHANGED "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc"
-"#;
+const BIG: &str = include_str!("programs/audit_stack_big.c");
 
 /// `work` in C, with flags of compiler and linker. Each comes to `big` at run time.
 const DEEP: [(&str, &str, &str); 16] = [
@@ -334,7 +291,7 @@ fn no_bound_is_less_than_a_run_takes() {
     )
     .unwrap();
     std::fs::write(dir.join("b.c"), format!("{BIG}void imp(long a) {{ big(a); ASM(\"\"); }}")).unwrap();
-    session.must(&Job::new(&dir, "gcc").words("-O2 -shared -fPIC b.c -o libb.so"));
+    session.cmd("gcc -O2 -shared -fPIC b.c -o libb.so");
     for flags in ["-Wl,-z,retpolineplt", "-Wl,-z,retpolineplt,-z,now"] {
         let words = format!("-O2 -fuse-ld=lld {flags} a.c libb.so -o a");
         check(&mut session, "clang-19", &words, flags);

@@ -1,6 +1,6 @@
-//! `lto-prune bisect`: the atom that makes a command fail, where it is known which one it is.
+//! `lto-prune bisect` finds the known atom that makes a command fail.
 //!
-//! The fault is a stub that runs (`--prune-stub-symbol`), or the command itself asks for a symbol that goes.
+//! The fault is a stub that runs (`--prune-stub-symbol`), or the command itself needs a removed symbol.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Stdio;
@@ -19,21 +19,18 @@ const LIB: &str = "int wanted(int x) { return x ^ 5; }\nint dead_d(int x) { retu
 /// A session with objects `main.o`, `lib.o`, `liblib.a` and shims.
 fn prepare(name: &str) -> Session {
     let mut session = Session::new(&format!("bisect/{name}"));
-    let dir = session.dir().to_owned();
     session.write("main.c", MAIN);
     session.write("lib.c", LIB);
-    session.must(
-        &Job::new(&dir, "gcc").words("-O1 -fno-inline -ffunction-sections -fdata-sections -c main.c lib.c"),
-    );
-    session.must(&Job::new(&dir, "ar").words("qcs liblib.a lib.o"));
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.cmd("gcc -O1 -fno-inline -ffunction-sections -fdata-sections -c main.c lib.c");
+    session.cmd("ar qcs liblib.a lib.o");
+    session.shims();
     session.mkdir("tmp");
     session
 }
 
 fn job(session: &Session) -> Job {
     let job = Job::new(session.dir(), tools::lto_prune()).arg("bisect").env("TMPDIR", session.path("tmp"));
-    job.env("LTO_PRUNE_LINKER", Linker::Lld.path())
+    job.by(Linker::Lld)
 }
 
 fn bisect(session: &mut Session, script: &str, flags: &str, options: &str) -> Outcome {
@@ -59,7 +56,7 @@ fn repeats(session: &mut Session, outcome: &Outcome) {
     session.check_eq(&lines.len(), &2, &outcome.stdout);
     for (line, good) in lines.iter().zip([false, true]) {
         let job = Job::new(session.dir(), "sh").arg("-c").arg(line);
-        let run = session.run(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        let run = session.run(&job.by(Linker::Lld));
         session.check_eq(&run.ok(), &good, &format!("{line}: {}", run.stderr));
     }
 }
@@ -73,7 +70,7 @@ fn symbol_that_the_command_asks_for() {
     for linker in Linker::ALL.into_iter().filter(|linker| *linker != Linker::Wild) {
         let mut session = prepare(&format!("symbol-{}", linker.name()));
         let script = format!("{LINK} && nm out | grep -q ' wanted$'");
-        let job = job(&session).arg("--").words("sh -c").arg(&script).env("LTO_PRUNE_LINKER", linker.path());
+        let job = job(&session).arg("--").words("sh -c").arg(&script).by(linker);
         let outcome = session.run(&job);
         let place = "place:    liblib.a(lib.o), section .text.wanted at 0x0";
         let why = "why:      only what goes too refers to it: dead_d, dead_e";
@@ -93,8 +90,7 @@ fn symbol_that_the_command_asks_for() {
 fn stub_that_runs() {
     // At the level `functions` too, where objects are not divided by the compiler.
     let mut session = prepare("stub");
-    let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, "gcc").words("-O1 -fno-inline -c main.c lib.c"));
+    session.cmd("gcc -O1 -fno-inline -c main.c lib.c");
     for level in ["functions", "pointers"] {
         let flags = format!("--prune-stub-symbol=helper --prune-level={level}");
         let outcome = bisect(&mut session, "gcc -B shims main.o lib.o -o out && ./out", &flags, "");
@@ -111,15 +107,13 @@ fn stub_that_runs() {
 
 #[test]
 fn one_of_several_links() {
-    // A parallel make, of which the recipe names its temporary files anew each time; the third program is at fault.
+    // A parallel make with new names for its temporary files in each run. The third program fails.
     let mut session = prepare("make");
-    let dir = session.dir().to_owned();
     let mut makefile = "all: a b c d\n".to_owned();
     for name in ["a", "b", "c", "d"] {
         let asks = if name == "c" { "&& nm $$t/c | grep -q ' wanted$$'" } else { "" };
         session.write(&format!("{name}.c"), MAIN.replace("dead_b", &format!("dead_{name}b")));
-        session
-            .must(&Job::new(&dir, "gcc").words(&format!("-O1 -fno-inline -ffunction-sections -c {name}.c")));
+        session.cmd(&format!("gcc -O1 -fno-inline -ffunction-sections -c {name}.c"));
         let link =
             format!("t=$$(mktemp -d) && gcc -B shims {name}.o liblib.a -o $$t/{name} && $$t/{name} {asks}");
         makefile += &format!(".PHONY: {name}\n{name}:\n\t{link}; s=$$?; rm -r $$t; exit $$s\n");
@@ -144,7 +138,7 @@ fn one_of_several_links() {
 fn two_links_that_fail_only_together() {
     let mut session = prepare("together");
     session.write("lib2.c", LIB.replace("wanted", "second"));
-    session.must(&Job::new(session.dir(), "gcc").words("-O1 -fno-inline -ffunction-sections -c lib2.c"));
+    session.cmd("gcc -O1 -fno-inline -ffunction-sections -c lib2.c");
     let script = "gcc -B shims main.o liblib.a -o one && gcc -B shims main.o lib2.o -o two && \
         { nm one | grep -q ' wanted$' || nm two | grep -q ' second$'; }";
     let outcome = bisect(&mut session, script, "", "");
@@ -176,7 +170,7 @@ fn atoms_of_a_circle_go_together() {
     let mut session = prepare("circle");
     let circle = "int one(int); int two(int x) { return x ? one(x - 1) : 2; }\nint one(int x) { return x ? two(x - 1) : 1; }\n";
     session.write("circle.c", circle);
-    session.must(&Job::new(session.dir(), "gcc").words("-O1 -fno-inline -ffunction-sections -c circle.c"));
+    session.cmd("gcc -O1 -fno-inline -ffunction-sections -c circle.c");
     let script = "gcc -B shims main.o circle.o liblib.a -o out && nm out | grep -q ' one$'";
     let outcome = bisect(&mut session, script, "", "");
     said(&session, &outcome, 0, &["with it:", "one", "two", "all else dropped"]);
@@ -214,7 +208,7 @@ fn command_that_does_not_link() {
 
 #[test]
 fn command_that_stops_linking() {
-    // From the fourth run on the program of the third is asked: no answer to what was asked.
+    // From the fourth run on, the command uses the program of the third and links nothing.
     let mut session = prepare("stops");
     let script = format!(
         "echo x >> runs; if test $(wc -l < runs) -le 3; then {LINK}; fi && nm out | grep -q ' wanted$'"
@@ -272,7 +266,7 @@ fn hanging_command_is_ended() {
     );
     let outcome = bisect(&mut session, &script, "", "--timeout=2.5");
     said(&session, &outcome, 0, &["found: wanted\n", "took longer than 2.5 s"]);
-    for pid in std::fs::read_to_string(session.path("pids")).unwrap().lines() {
+    for pid in session.text("pids").lines() {
         still_runs_not(&session, pid);
     }
 }
@@ -326,9 +320,9 @@ fn log_names_the_links() {
         let job = Job::new(session.dir(), "gcc")
             .words("-B shims main.o liblib.a -Wl,--prune-limit-log=log -o")
             .arg(output);
-        session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        session.must(&job.by(Linker::Lld));
     }
-    let text = std::fs::read_to_string(session.path("log")).unwrap();
+    let text = session.text("log");
     let lines: Vec<serde_json::Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     session.check_eq(&lines.len(), &2, &text);
     session.check_eq(&lines[0]["link"], &lines[1]["link"], "ids of links that could lose the same");
@@ -339,8 +333,8 @@ fn log_names_the_links() {
         let limit = limit.replace("LINK", lines[0]["link"].as_str().unwrap());
         let job = Job::new(session.dir(), "gcc").words("-B shims main.o liblib.a -o out").arg(report);
         let job = job.arg("-Xlinker").arg(format!("--prune-limit={limit}"));
-        session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
-        let report = crate::matrix::report(&session, &session.path("report.json"));
+        session.must(&job.by(Linker::Lld));
+        let report = session.report("report.json");
         let gone = report["atoms"].as_array().unwrap().iter().filter(|a| a["state"] == "dropped").count();
         session.check_eq(&(gone as u64), &dropped, &format!("atoms dropped under {limit}"));
     }

@@ -1,13 +1,13 @@
-//! Links of bitcode with native objects by two versions of lld, each beside the plain link: the same files are loaded, before and after code is
-//! made of the bitcode, the same libraries recorded, and the programs do the same.
+//! Links of bitcode with native objects, by two versions of lld, compared with the plain link: the loaded files, the recorded libraries, and the
+//! output of the programs are the same.
 //!
-//! The fixtures `bitcode*` hold what goes and what stays, by lld 19. Here are rustc's modules (LLVM 22) and what a fixture can't say: traces.
+//! The fixtures `bitcode*` test pruning with lld 19. These tests need modules of rustc (LLVM 22) or several links.
 
 use std::path::Path;
 
 use crate::compare;
 use crate::elf::Facts;
-use crate::matrix;
+use crate::reports;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
@@ -20,7 +20,7 @@ impl Mixed {
     fn new(name: &str, lld: &Path) -> Self {
         let session = Session::new(&format!("mixed/{name}"));
         tools::shim_dir(&session.path("plain"), lld);
-        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        session.shims();
         Mixed { session, lld: lld.to_owned() }
     }
 
@@ -39,8 +39,8 @@ impl Mixed {
             .env("LTO_PRUNE_LINKER", &self.lld);
         let pruned = self.session.must(&pruned);
         self.session.check_eq(&compare::ours(&pruned.stderr), &Vec::new(), "our messages");
-        let report = matrix::report(&self.session, &self.session.path("report.json"));
-        let limits = matrix::limit_names(&report);
+        let report = self.session.report("report.json");
+        let limits = reports::limit_names(&report);
         self.session.check(!limits.iter().any(|l| l == "bitcode"), &format!("limits: {limits:?}"));
         let facts = |name: &str| Facts::read(&dir.join(name)).unwrap();
         let (plain, pruned) = (facts("plain.out"), facts("out"));
@@ -100,7 +100,7 @@ fn routines_that_only_generated_code_calls() {
     }
 }
 
-/// Bitcode whose symbol table is of a version that nobody knows: lld makes one of the module, we have none.
+/// Bitcode with a symbol table of an unknown version. lld rebuilds the table from the module; lto-prune does not.
 fn with_a_newer_table(bytes: &[u8]) -> Vec<u8> {
     // Version, producer (two words), the modules' place behind the header, one module.
     let is_header = |w: &[u8]| w[..4] == [3, 0, 0, 0] && w[12..20] == [76, 0, 0, 0, 1, 0, 0, 0];
@@ -110,8 +110,8 @@ fn with_a_newer_table(bytes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// With such bitcode on the line nothing is pruned, and we say so; as a member it may be loaded, although the archive's own table, which
-/// lld does not ask, knows nothing of it.
+/// Such bitcode on the line stops pruning, with a message. As a member of an archive it may be loaded, because lld does not use the archive's own
+/// table.
 #[test]
 fn symbols_that_only_the_linker_reads() {
     let mut mixed = Mixed::new("unread", &Linker::Lld.path());
@@ -135,7 +135,7 @@ fn symbols_that_only_the_linker_reads() {
         let said = compare::ours(&linked.stderr);
         let is_loud = said.iter().any(|m| m.contains("nothing is pruned"));
         mixed.session.check(is_loud == warns, &format!("{line}: {said:?}"));
-        let limits = matrix::limit_names(&matrix::report(&mixed.session, &mixed.session.path("report.json")));
+        let limits = reports::limit_names(&mixed.session.report("report.json"));
         mixed.session.check(limits.iter().any(|l| l == limit), &format!("{line}: {limits:?}"));
         mixed.session.must(&Job::new(&dir, dir.join("out")));
         let kept = Facts::read(&dir.join("out")).unwrap().defined.contains("dead_main");
@@ -143,7 +143,7 @@ fn symbols_that_only_the_linker_reads() {
     }
 }
 
-/// Which sections of an object are what lld takes in its place with `--fat-lto-objects`: the code says 3, the bitcode 5.
+/// The sections that lld loads in place of an object with `--fat-lto-objects`. The code returns 3, the bitcode 5.
 #[test]
 fn bitcode_in_objects() {
     let flags = "-Wl,--fat-lto-objects";
@@ -170,7 +170,7 @@ fn bitcode_in_objects() {
             mixed.must("clang-19", "-O1 -flto=thin -c other.c -o other.bc");
             mixed.must("objcopy", &format!("--add-section {sections} code.o fat.o"));
             mixed.must("ar", "rcs libfat.a fat.o");
-            // lld drops what nobody needs from its bitcode by itself.
+            // lld itself drops unused functions of its bitcode.
             let gone: &[&str] = if prints == "3\n" { &["dead_code"] } else { &[] };
             for line in ["main.o fat.o", "main.o libfat.a"] {
                 mixed.compare("gcc", &format!("{flags} {line}"), prints, gone, &["main"]);
@@ -193,7 +193,7 @@ fn maps_name_the_originals() {
     mixed.must("clang-19", "-O1 -flto=thin -fPIE -c d/main.c -o d/main.o");
     mixed.must("clang-19", "-O1 -flto=thin -fPIE -c d/two.c -o two.o");
     mixed.compare("clang-19", "-flto=thin -fuse-ld=lld -Wl,-Map=map d/main.o ./two.o", "", &[], &[]);
-    let map = std::fs::read_to_string(mixed.session.path("map")).unwrap();
+    let map = mixed.session.text("map");
     mixed.session.check(!map.contains("lto-prune"), &map);
     mixed.session.check(map.contains(" d/out.lto.main.o:(") && map.contains(" out.lto.two.o:("), &map);
 }
@@ -294,9 +294,8 @@ fn common_symbols_merge() {
             mixed.session.write("more.c", more);
             mixed.must("clang-19", &format!("-O0 -fcommon {mode} -c main.c more.c"));
             mixed.compare("clang-19", "main.o more.o", "", &[], &["room"]);
-            let dir = mixed.session.dir().to_owned();
             let mut of = |program: &str| {
-                let listed = mixed.session.must(&Job::new(&dir, "nm").words(&format!("-S {program}")));
+                let listed = mixed.session.cmd(&format!("nm -S {program}"));
                 let line = listed.stdout.lines().find(|l| l.ends_with(" room")).unwrap().to_owned();
                 let mut numbers = line.split(' ').map(|n| u64::from_str_radix(n, 16).unwrap_or_default());
                 let (address, size) = (numbers.next().unwrap(), numbers.next().unwrap());
@@ -519,7 +518,7 @@ fn functions_have_sizes() {
         .write("live.c", "int live(int x) { return x * x; }\nint dead_live(int x) { return x / 7; }\n");
     mixed.must("clang-19", "-O1 -flto=thin -c main.c live.c");
     mixed.compare("clang-19", "main.o live.o", "", &[], &[]);
-    let report = matrix::report(&mixed.session, &mixed.session.path("report.json"));
+    let report = mixed.session.report("report.json");
     let atoms = report["atoms"].as_array().unwrap();
     for name in [".text.main", ".text.live", ".text.dead", ".text.dead_live"] {
         let atom = atoms.iter().find(|a| a["section"] == name);

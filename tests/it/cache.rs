@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use crate::elf::Facts;
 use crate::run::{Job, Session};
-use crate::tools::{self, Linker};
+use crate::tools::Linker;
 
 /// So many functions that their section is worth an entry.
 const FUNCTIONS: usize = 400;
@@ -12,8 +11,7 @@ const FUNCTIONS: usize = 400;
 /// A unit with debug information and one section of code, in an archive too, and two programs that call different functions of it.
 fn prepare(name: &str) -> Session {
     let mut session = Session::new(name);
-    let dir = session.dir().to_owned();
-    // Those of the second half call those of the first, so that references stand far into the unit.
+    // The functions of the second half call those of the first, so that references lie far into the unit.
     let function = |i: usize| {
         let end = i.checked_sub(FUNCTIONS / 2).map_or("x".to_owned(), |callee| format!("f{callee}(x)"));
         format!("int f{i}(int x) {{ for (int i = 0; i < x; i++) x ^= i * {i}; return {end}; }}\n")
@@ -23,9 +21,9 @@ fn prepare(name: &str) -> Session {
         let call = format!("return f{callee}(argc) != (argc ^ 0);");
         session.write(main, format!("int f{callee}(int);\nint main(int argc, char **v) {{ {call} }}\n"));
     }
-    session.must(&Job::new(&dir, "gcc").words("-g -O1 -fno-inline -c large.c one.c other.c"));
-    session.must(&Job::new(&dir, "ar").words("rcs liblarge.a large.o"));
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.cmd("gcc -g -O1 -fno-inline -c large.c one.c other.c");
+    session.cmd("ar rcs liblarge.a large.o");
+    session.shims();
     session
 }
 
@@ -34,9 +32,9 @@ fn job(session: &Session, words: &str) -> Job {
 }
 
 fn driven(session: &Session, compiler: &str, words: &str) -> Job {
-    // At `pointers` a link has entries of its own for what was followed.
+    // At `pointers` a link has cache entries of its own for analysed functions.
     let job = Job::new(session.dir(), compiler).words("-B shims -Wl,--prune-level=functions").words(words);
-    job.env("LTO_PRUNE_LINKER", Linker::Lld.path()).env("XDG_CACHE_HOME", session.path("caches"))
+    job.by(Linker::Lld).env("XDG_CACHE_HOME", session.path("caches"))
 }
 
 fn entries(session: &Session) -> usize {
@@ -50,8 +48,8 @@ fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// Link both programs without a cache, then again and again with what earlier links left there, and with an entry that is not what it says.
-/// Pruned objects begin with `magic`.
+/// Links both programs without a cache, then several times with the cache of earlier links, and with a wrong entry. Pruned objects begin with
+/// `magic`.
 fn link_warm(session: &mut Session, magic: &[u8], job: &dyn Fn(&Session, &str) -> Job) {
     std::fs::create_dir(session.path("caches")).unwrap();
     let mut expected = Vec::new();
@@ -60,7 +58,7 @@ fn link_warm(session: &mut Session, magic: &[u8], job: &dyn Fn(&Session, &str) -
         expected.push(read(&session.path("out")));
     }
     session.check_eq(&entries(session), &0, "entries without a cache");
-    let names = Facts::read(&session.path("out")).unwrap().defined;
+    let names = session.facts("out").defined;
     session.check(names.contains("f9") && !names.contains("f7"), "what the other program keeps");
     // The second program has the summary from the first, and a plan of its own.
     for (round, known) in [(0, 2), (1, 3), (0, 3), (1, 3)] {
@@ -87,8 +85,7 @@ fn link_warm(session: &mut Session, magic: &[u8], job: &dyn Fn(&Session, &str) -
 #[test]
 fn warm_links_of_bitcode_are_the_same() {
     let mut session = prepare("cache/bitcode");
-    let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, "clang-19").words("-O1 -fno-inline -flto=thin -c large.c one.c other.c"));
+    session.cmd("clang-19 -O1 -fno-inline -flto=thin -c large.c one.c other.c");
     link_warm(&mut session, b"BC\xc0\xde", &|session, words| {
         driven(session, "clang-19", words).words("-flto=thin --ld-path=shims/ld.lld")
     });
@@ -105,8 +102,7 @@ fn no_folder_of_caches_is_no_error() {
     for home in ["/dev/null", "missing", "relative/path"] {
         let job = job(&session, "one.o large.o -o out").env("XDG_CACHE_HOME", home).env("HOME", home);
         session.must(&job);
-        let dir = session.dir().to_owned();
-        session.must(&Job::new(&dir, "./out"));
+        session.cmd("./out");
     }
     session.write("file", "");
     session.must(&job(&session, "one.o large.o -o out -Wl,--prune-cache=file"));
@@ -136,8 +132,7 @@ fn many_links_at_once() {
 #[test]
 fn summaries_beside_an_archive_change_nothing() {
     let mut session = prepare("cache/archive");
-    let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, tools::lto_prune()).words("summarize liblarge.a -o liblarge.a.ltosum"));
+    session.cmd("lto-prune summarize liblarge.a -o liblarge.a.ltosum");
     let mut outputs = Vec::new();
     for _ in 0..2 {
         let line = "one.o liblarge.a -o out -Wl,--prune-no-cache,--prune-report=report.json";

@@ -1,17 +1,15 @@
-//! The report's call sites: of a program whose indirect calls are known, each site has the set that the source says, and what
-//! runs is in it and is kept.
+//! The call sites of the report have exactly the callees that the source says. Every callee that runs is in its set, and is kept.
 //!
-//! `bench trace` holds real programs against the same report; its tests show that it sees the calls of this fixture.
+//! `bench trace` compares real programs with the same report.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::matrix;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
-/// Caller and callees of the fixture `traced_calls`: all that run, and what is in the same table.
+/// The callees of each caller in the fixture `traced_calls`: all that run, and those in the same table.
 const RUNS: [(&str, &[&str]); 10] = [
     ("by_register", &["add", "sub"]),
     ("by_memory", &["add", "mul", "sub"]),
@@ -31,13 +29,13 @@ fn report(name: &str, compiler: &str, flags: &str) -> (Session, Value) {
     let source = tools::repository().join("fixtures/traced_calls/main.c");
     let job = Job::new(&dir, compiler).words("-pthread -fno-inline -c -o main.o").words(flags);
     session.must(&job.arg(source));
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     let job = Job::new(&dir, compiler).words("-B shims main.o -pthread -o out").words(flags);
     let job = job.words("-Wl,--prune-strict -Wl,--prune-level=pointers -Wl,--prune-report=report.json");
-    session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    session.must(&job.by(Linker::Lld));
     let ran = session.run(&Job::new(&dir, session.path("out")));
     session.check_eq(&ran.status, &0, "the pruned program's status");
-    let report = matrix::report(&session, &session.path("report.json"));
+    let report = session.report("report.json");
     (session, report)
 }
 
@@ -63,19 +61,19 @@ fn check_across(name: &str, compiler: &str, flags: &str) {
         session.must(&Job::new(&dir, compiler).words("-c").words(flags).arg(source));
     }
     tools::shim_dir(&session.path("plain-shims"), &Linker::Lld.path());
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     for (shims, out) in [("-B plain-shims", "plain"), ("-B shims", "out")] {
         let job = Job::new(&dir, compiler).words(shims).words("main.o calls.o -o").arg(out).words(flags);
         let options = "-Wl,--prune-strict -Wl,--prune-level=pointers -Wl,--prune-report=report.json";
         let job = job.words(if out == "plain" { "" } else { options });
-        session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        session.must(&job.by(Linker::Lld));
     }
     for arguments in ["", "another"] {
         let plain = session.run(&Job::new(&dir, session.path("plain")).words(arguments));
         let pruned = session.run(&Job::new(&dir, session.path("out")).words(arguments));
         session.check_eq(&(pruned.status, pruned.stdout), &(plain.status, plain.stdout), "what it does");
     }
-    let report = matrix::report(&session, &session.path("report.json"));
+    let report = session.report("report.json");
     for site in report["call_sites"].as_array().unwrap() {
         let caller = report["atoms"][site["caller"].as_u64().unwrap() as usize]["symbols"][0].as_str();
         let callees = ACROSS.iter().find(|of| Some(of.0) == caller).map(|of| of.1);
@@ -96,7 +94,7 @@ fn callees_are_exact_across_modules() {
     check_across("thin-O2", "clang-19", "-O2 -flto=thin");
 }
 
-/// Names of what a site may call, or `None` if anything.
+/// The names of the callees of a site, or `None` for any callee.
 fn may_call(report: &Value, site: &Value) -> Option<BTreeSet<String>> {
     if site["state"] == "overdefined" {
         return None;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::matrix;
+use crate::reports;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
@@ -61,14 +61,14 @@ fn as_llvm_resolves_them() {
     let mut session = Session::new("called_values/as_llvm");
     let dir = session.dir().to_owned();
     session.write("main.ll", PROGRAM);
-    session.must(&Job::new(&dir, "llvm-as-19").words("main.ll -o main.o"));
-    session.must(&Job::new(&dir, "opt-19").words("-passes=called-value-propagation -S main.o -o callees.ll"));
+    session.cmd("llvm-as-19 main.ll -o main.o");
+    session.cmd("opt-19 -passes=called-value-propagation -S main.o -o callees.ll");
     let llvm = by_llvm(&std::fs::read_to_string(dir.join("callees.ll")).unwrap());
 
     let lld = Linker::Lld.path();
     tools::shim_dir(&session.path("plain"), &lld);
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-    session.must(&Job::new(&dir, "clang-19").words("-B plain main.o -o plain.out"));
+    session.shims();
+    session.cmd("clang-19 -B plain main.o -o plain.out");
     let job = Job::new(&dir, "clang-19").words("-B shims main.o -o out");
     let options = "-Wl,--prune-level=pointers -Wl,--prune-strict -Wl,--prune-report=report.json";
     session.must(&job.words(options).env("LTO_PRUNE_LINKER", &lld));
@@ -77,7 +77,7 @@ fn as_llvm_resolves_them() {
         let pruned = session.run(&Job::new(&dir, dir.join("out")).words(argument));
         session.check_eq(&pruned.status, &plain.status, "status");
     }
-    let report = matrix::report(&session, &session.path("report.json"));
+    let report = session.report("report.json");
     let ours = by_report(&report);
 
     let set = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<BTreeSet<_>>();
@@ -175,8 +175,8 @@ fn callees_in_other_modules_are_exact() {
                 .words("a.o b.o f.o -o out --prune-level=pointers --prune-gate=0");
             let report = session.path("report.json");
             let job = job.arg(format!("--prune-report={}", report.display()));
-            session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
-            let report = matrix::report(&session, &report);
+            session.must(&job.by(Linker::Lld));
+            let report = reports::report(&session, &report);
             let name_of = |atom: &Value| {
                 report["atoms"][atom.as_u64().unwrap() as usize]["symbols"][0].as_str().unwrap_or_default()
             };

@@ -1,6 +1,4 @@
-//! What a plain and a pruned link must agree on, and how two runs of a linker are compared.
-//!
-//! Left out: whether the right things went. That is the fixture's own `Gone` and `Kept`.
+//! Compares a plain with a pruned link, and two runs of a linker. The fixture's own `Gone` and `Kept` test which symbols are removed.
 
 use crate::elf::Facts;
 use crate::run::Session;
@@ -22,8 +20,7 @@ pub(crate) fn outputs(session: &Session, plain: &Facts, pruned: &Facts, what: &s
     session.check(lost.is_empty(), &format!("{what}: lost exports {lost:?}"));
 }
 
-/// A linker's messages with what may differ between two ways of calling it taken out: the name by which the
-/// linker was called, which each linker prints in its own way.
+/// A linker's messages without the linker's name, which differs between two calls.
 pub(crate) fn messages(text: &str, linker: Linker) -> String {
     let path = linker.path();
     let canonical = path.canonicalize().unwrap();

@@ -1,4 +1,4 @@
-//! What shells complete, and that the manual page and the completions have every option of `--help`.
+//! Shell completions, and that the manual page and the completions have every option of `--help`.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
 /// The options and environment variables that `--help` names.
 fn words_of_help(session: &mut Session) -> BTreeSet<String> {
-    let help = session.must(&Job::new(session.dir(), tools::lto_prune()).arg("--help")).stdout;
+    let help = session.cmd("lto-prune --help").stdout;
     let words = help.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_');
     let words = words.filter(|w| w.starts_with("--prune-") && w.len() > 8 || w.starts_with("LTO_PRUNE_"));
     let words: BTreeSet<String> = words.map(str::to_owned).collect();

@@ -1,7 +1,7 @@
-//! The graph of files: no more than two of a crate depend on each other in a circle.
+//! The dependency graph of files has no cycle of more than two files of a crate.
 //!
-//! A file depends on the files whose modules its paths name: in `use` declarations, and behind `crate`, `super`, `self` or the name
-//! of a child. Left out: what is compiled for tests alone, visibility, and macros.
+//! A file depends on the files whose modules its paths name: in `use` declarations, and behind `crate`, `super`, `self` or the name of a child. Test
+//! code, visibility and macros do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,7 @@ fn paths(code: &str) -> Vec<Vec<&str>> {
     found
 }
 
-/// What the library is compiled of: without comments, declarations of modules of tests, tests at the end, and visibilities.
+/// The code of the library: without comments, test modules, and visibilities.
 fn code(text: &str) -> String {
     let mut text = text.to_owned();
     while let Some((before, behind)) = text.split_once("#[cfg(test)]")

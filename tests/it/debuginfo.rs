@@ -1,89 +1,66 @@
-//! Debug information stays right for what survives: `addr2line` on the pruned program answers, for every surviving
-//! function and for addresses inside it, what it answers on the plain one.
+//! Debug information of kept code stays correct: `addr2line` gives the same answers on the pruned and on the plain program, for every kept function
+//! and for addresses inside it.
 //!
-//! Both binutils' and LLVM's reader are asked, since they look things up in different tables.
+//! Both binutils' and LLVM's reader are tested, since they use different tables.
 
 use std::collections::BTreeMap;
 
 use object::{Object, ObjectSection};
 
 use crate::elf::Facts;
-use crate::run::{Job, Session};
+use crate::run::{Outcome, Session};
 use crate::tools::{self, Linker};
 
-pub(crate) const MAIN: &str = r#"
-#include <stdio.h>
-#include "inline.h"
-int helper(int), table_entry(int);
-static int local(int x) {
-    volatile int y = x;
-    return y + 1;
+const MAIN: &str = include_str!("programs/debuginfo_main.c");
+const HELPER: &str = include_str!("programs/debuginfo_helper.c");
+const INLINE: &str = "static inline int scaled(int x) {\n    int y = x * 7;\n    return y ^ 3;\n}\n";
+
+/// The sources of most programs here.
+pub(crate) const PROGRAM: [(&str, &str); 3] = [("main.c", MAIN), ("helper.c", HELPER), ("inline.h", INLINE)];
+
+/// A session with sources, and the folders `plain` with lld and `shims` with the tool.
+pub(crate) fn prepare(name: &str, sources: &[(&str, &str)]) -> Session {
+    let session = Session::new(&format!("debuginfo/{name}"));
+    for (file, text) in sources {
+        session.write(file, text);
+    }
+    tools::shim_dir(&session.path("plain"), &Linker::Lld.path());
+    session.shims();
+    session
 }
-int dead_first(int x) {
-    return local(x)
-        + scaled(x);
+
+/// Links by a compiler driver with the linker of a folder; `flags` are for the tool, in front of lld.
+pub(crate) fn linked(session: &mut Session, driver: &str, folder: &str, words: &str, flags: &str) -> Outcome {
+    let job = session.job(&format!("{driver} -B {folder} {words}")).by(Linker::Lld);
+    session.must(&job.env("LTO_PRUNE_FLAGS", flags))
 }
-int (*table[])(int) = {table_entry, local};
-int main(int argc, char **argv) {
-    int sum = scaled(argc);
-    for (int i = 0; i < 2; i++)
-        sum += table[i](helper(i));
-    printf("%d\n", sum + (argv == 0));
-    return 0;
-}
-int dead_last(void) { return dead_first(1); }
-"#;
-pub(crate) const HELPER: &str = r#"
-#include "inline.h"
-int dead_before(int x) { return x / 3; }
-struct pair { int a, b; };
-int helper(int x) {
-    struct pair p = {x, scaled(x)};
-    return p.a
-        + p.b;
-}
-int dead_between(struct pair *p) { return p->a; }
-int table_entry(int x) {
-    return scaled(x) - 1;
-}
-int dead_after(int x) { return dead_before(x) + 1; }
-"#;
-pub(crate) const INLINE: &str =
-    "static inline int scaled(int x) {\n    int y = x * 7;\n    return y ^ 3;\n}\n";
 
 /// Compile with `flags`, with sections for each function and without, link both ways, ask the readers.
 fn compare(name: &str, compiler: &str, flags: &str, linkers: &[Linker]) {
     for (linker, split) in linkers.iter().flat_map(|linker| [(linker, true), (linker, false)]) {
         let form = if split { "sections" } else { "whole" };
-        let mut session = Session::new(&format!("debuginfo/{name}-{compiler}-{}-{form}", linker.name()));
-        let dir = session.dir().to_owned();
-        session.write("main.c", MAIN);
-        session.write("helper.c", HELPER);
-        session.write("inline.h", INLINE);
+        let name = format!("{name}-{compiler}-{}-{form}", linker.name());
+        let mut session = prepare(&name, &PROGRAM);
         let sections = if split { "-ffunction-sections -fdata-sections" } else { "-fno-function-sections" };
-        let job = Job::new(&dir, compiler).words(sections).words("-c main.c helper.c");
-        session.must(&job.words(flags));
-        tools::shim_dir(&session.path("plain"), &linker.path());
-        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-        let link = |shims: &str, out: &str| {
-            let job =
-                Job::new(&dir, compiler).arg("-B").arg(shims).words("-no-pie main.o helper.o -o").arg(out);
-            job.env("LTO_PRUNE_LINKER", linker.path())
-        };
-        session.must(&link("plain", "plain.out"));
-        session.must(&link("shims", "pruned.out").env("LTO_PRUNE_FLAGS", "--prune-strict"));
-        let shrink =
-            link("shims", "shrunk.out").env("LTO_PRUNE_FLAGS", "--prune-strict --prune-debug=shrink");
-        session.must(&shrink);
+        session.cmd(&format!("{compiler} {sections} -c main.c helper.c {flags}"));
+        tools::shim_dir(&session.path("alone"), &linker.path());
+        for (shims, out, flags) in [
+            ("alone", "plain.out", ""),
+            ("shims", "pruned.out", "--prune-strict"),
+            ("shims", "shrunk.out", "--prune-strict --prune-debug=shrink"),
+        ] {
+            let job = session.job(&format!("{compiler} -B {shims} -no-pie main.o helper.o -o {out}"));
+            session.must(&job.by(*linker).env("LTO_PRUNE_FLAGS", flags));
+        }
         let [in_plain, in_pruned, in_shrunk] =
             ["plain.out", "pruned.out", "shrunk.out"].map(|file| debug_bytes(&session.path(file)));
-        // What is not divided, or has its debug information elsewhere, may need a few bytes more.
+        // An undivided unit, or one with split debug information, may need a few bytes more.
         let is_simple = !flags.contains("-gsplit-dwarf") && !flags.contains("-fdebug-types-section");
         let sizes = format!("bytes of debug information: {in_plain}, {in_pruned}, {in_shrunk}");
         session.check(!is_simple || in_shrunk <= in_pruned && in_pruned < in_plain, &sizes);
-        let plain = Facts::read(&session.path("plain.out")).unwrap();
-        let pruned = Facts::read(&session.path("pruned.out")).unwrap();
-        let shrunk = Facts::read(&session.path("shrunk.out")).unwrap();
+        let plain = session.facts("plain.out");
+        let pruned = session.facts("pruned.out");
+        let shrunk = session.facts("shrunk.out");
         let is_followed = split || !flags.contains("-gsplit-dwarf") || flags.contains("-gdwarf-4");
         session.check(!is_followed || !pruned.defined.contains("dead_between"), "dead_between is not gone");
         let addresses = |facts: &Facts| facts.functions.iter().cloned().collect::<BTreeMap<String, u64>>();
@@ -95,7 +72,7 @@ fn compare(name: &str, compiler: &str, flags: &str, linkers: &[Linker]) {
         // Neither is a removed function described, nor does readelf find a fault that it does not find in the plain program.
         if is_simple {
             let dumps = ["plain.out", "pruned.out", "shrunk.out"].map(|file| {
-                let dump = Job::new(&dir, "readelf").words("--debug-dump=info,loc,Ranges,aranges").arg(file);
+                let dump = session.job(&format!("readelf --debug-dump=info,loc,Ranges,aranges {file}"));
                 session.run(&dump)
             });
             let faults = dumps.each_ref().map(|dump| dump.stderr.lines().count());
@@ -106,12 +83,11 @@ fn compare(name: &str, compiler: &str, flags: &str, linkers: &[Linker]) {
             session.check(flags.contains("-gline-tables-only") || plain, "nothing is described");
             session.check(!pruned && !shrunk, "a removed function is described");
         }
-        // LLVM finds fault with tombstones among ranges, as the linkers write them of sections that they remove, and does not
-        // come to an end with ranges of no bytes, as gcc makes them when it optimises.
+        // LLVM reports the tombstones that linkers write for removed sections. It does not end on ranges of no bytes, which gcc writes with
+        // optimisation.
         if !split && !flags.contains("-gsplit-dwarf") && (compiler != "gcc" || flags.contains("-O0")) {
             let statuses = ["pruned.out", "shrunk.out", "plain.out"].map(|file| {
-                let job =
-                    Job::new(&dir, "llvm-dwarfdump-19").words("--verify --error-display=summary").arg(file);
+                let job = session.job(&format!("llvm-dwarfdump-19 --verify --error-display=summary {file}"));
                 session.run(&job).status
             });
             session.check_eq(&statuses[0], &statuses[2], "llvm-dwarfdump --verify");
@@ -120,7 +96,7 @@ fn compare(name: &str, compiler: &str, flags: &str, linkers: &[Linker]) {
         for reader in ["addr2line", "llvm-addr2line-19"] {
             let mut answers = Vec::new();
             for (file, table) in [("plain.out", &plain), ("pruned.out", &pruned), ("shrunk.out", &shrunk)] {
-                let mut job = Job::new(&dir, reader).words("-f -i -e").arg(file);
+                let mut job = session.job(&format!("{reader} -f -i -e {file}"));
                 for name in &names {
                     // Inside as well: the first bytes of any of these are code at every level.
                     for offset in [0, 1, 3, 5] {
@@ -174,68 +150,54 @@ debug_formats! {
 }
 
 #[test]
-fn what_stays_for_debug_information_is_counted() {
-    // A .dwo file of DWARF 5 can't be rewritten: the object is kept whole, and the report says what that costs.
-    let mut session = Session::new("debuginfo/kept");
-    let dir = session.dir().to_owned();
-    session.write("main.c", MAIN);
-    session.write("helper.c", HELPER);
-    session.write("inline.h", INLINE);
-    session
-        .must(&Job::new(&dir, "gcc").words("-O1 -g -gsplit-dwarf -fno-function-sections -c main.c helper.c"));
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-    let job = Job::new(&dir, "gcc").words("-B shims -no-pie main.o helper.o -o out -Wl,--prune-stats=full");
-    let said = session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
-    let line =
-        said.stdout.lines().chain(said.stderr.lines()).find(|l| l.starts_with("limit debug-info (module): "));
-    let line = line.unwrap_or_default();
+fn debug_information_that_keeps_an_object_is_counted() {
+    // A .dwo file of DWARF 5 can't be rewritten: the object is kept whole, and the report has the number of bytes.
+    let mut session = prepare("kept", &PROGRAM);
+    session.cmd("gcc -O1 -g -gsplit-dwarf -fno-function-sections -c main.c helper.c");
+    let said =
+        session.link(Linker::Lld, "gcc -B shims -no-pie main.o helper.o -o out -Wl,--prune-stats=full");
+    let mut lines = said.stdout.lines().chain(said.stderr.lines());
+    let line = lines.find(|l| l.starts_with("limit debug-info (module): ")).unwrap_or_default();
     session.check(line.contains("2 places, ") && line.contains(" bytes, first: main.o: "), line);
     session.check(line.contains("DWARF 5") && line.contains("compile with -gdwarf-4"), line);
     session.check(!said.stderr.contains("warning"), &said.stderr);
 }
 
 /// In each function there are blocks whose code is in several ranges.
-pub(crate) const BLOCKS: &str = r#"
-#include <stdio.h>
-#include <stdlib.h>
-static inline int scaled(int x) { int y = x * 7; if (x > 90) printf("%d", y); return y ^ 3; }
-int NAME_dead(int n) { int s = 0; for (int i = 0; i < n; i++) { int q = s * i; s += scaled(q); } return s; }
-int NAME(int n) { int s = 1; for (int i = 0; i < n; i++) { int q = s + i; s += scaled(q ^ n); } return s; }
-int NAME_dead_last(int *p) { if (*p > 3) { int k = scaled(*p); puts("no"); exit(k); } return p[1]; }
-"#;
+pub(crate) const BLOCKS: &str = include_str!("programs/debuginfo_blocks.c");
 
 #[test]
 fn lists_of_dwo_files_stay_where_they_were() {
     // In DWARF 4 a .dwo file refers to lists of .debug_ranges by their offset, here also in an object that `ld -r` joined.
     for (compiler, joined) in [("gcc", false), ("gcc", true), ("clang-19", false), ("clang-19", true)] {
-        let mut session = Session::new(&format!("debuginfo/dwo-{compiler}-{joined}"));
-        let dir = session.dir().to_owned();
-        session.write("a.c", BLOCKS.replace("NAME", "first"));
-        session.write("b.c", BLOCKS.replace("NAME", "second"));
         let main =
             "int first(int), second(int); int main(int c, char **v) { return first(c) - second(c); }\n";
-        session.write("main.c", main);
-        let job = Job::new(&dir, compiler).words("-O2 -g -gdwarf-4 -gsplit-dwarf -fno-function-sections -c");
-        session.must(&job.words("a.c b.c main.c"));
+        let [a, b] = ["first", "second"].map(|name| BLOCKS.replace("NAME", name));
+        let mut session =
+            prepare(&format!("dwo-{compiler}-{joined}"), &[("a.c", &a), ("b.c", &b), ("main.c", main)]);
+        session.cmd(&format!(
+            "{compiler} -O2 -g -gdwarf-4 -gsplit-dwarf -fno-function-sections -c a.c b.c main.c"
+        ));
         let objects = if joined { "joined.o main.o" } else { "a.o b.o main.o" };
         if joined {
-            session.must(&Job::new(&dir, "ld").words("-r -o joined.o a.o b.o"));
+            session.cmd("ld -r -o joined.o a.o b.o");
         }
-        tools::shim_dir(&session.path("plain"), &Linker::Lld.path());
-        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
         let mut answers = Vec::new();
         for shims in ["plain", "shims"] {
-            let job =
-                Job::new(&dir, "gcc").arg("-B").arg(shims).words("-no-pie -o").arg(format!("{shims}.out"));
-            let job = job.words(objects).env("LTO_PRUNE_LINKER", Linker::Lld.path());
-            session.must(&job.env("LTO_PRUNE_FLAGS", "--prune-strict"));
-            let facts = Facts::read(&session.path(&format!("{shims}.out"))).unwrap();
+            linked(
+                &mut session,
+                "gcc",
+                shims,
+                &format!("-no-pie -o {shims}.out {objects}"),
+                "--prune-strict",
+            );
+            let facts = session.facts(&format!("{shims}.out"));
             session.check_eq(&facts.defined.contains("first_dead"), &(shims == "plain"), "first_dead");
             // The places of variables are distances from the start of their function.
             let mut said = String::new();
             for name in ["first", "second", "main"] {
                 let start = facts.functions.iter().find(|(n, _)| n == name).unwrap().1;
-                let job = Job::new(&dir, "gdb").words("-nx -batch -ex").arg(format!("info scope {name}"));
+                let job = session.job("gdb -nx -batch -ex").arg(format!("info scope {name}"));
                 let scope = session.must(&job.arg(format!("{shims}.out"))).stdout;
                 for word in scope.split_whitespace() {
                     let bounds = word.trim_end_matches(':').split('-').map(|a| a.trim_start_matches("0x"));
@@ -245,8 +207,7 @@ fn lists_of_dwo_files_stay_where_they_were() {
                         _ => said += &format!("{word} "),
                     }
                 }
-                let blocks = Job::new(&dir, "llvm-symbolizer-19").words("--inlines -e");
-                let mut blocks = blocks.arg(format!("{shims}.out"));
+                let mut blocks = session.job(&format!("llvm-symbolizer-19 --inlines -e {shims}.out"));
                 for offset in 0..80 {
                     blocks = blocks.arg(format!("{:#x}", start + offset));
                 }
@@ -270,19 +231,16 @@ fn a_return_address_that_is_another_functions_start_keeps_a_dwo_file_right() {
         "int dead(int n) { int s = 0; for (int i = 0; i < n; i++) s += printf(\"%d\", i); return s; }\n";
     let main = "int main(int c, char **v) { printf(\"%d\\n\", c); if (c > 9) fail(c); return x; }\n";
     for (order, is_divided) in [([fail, dead, main], false), ([dead, fail, main], true)] {
-        let mut session = Session::new(&format!("debuginfo/return-{is_divided}"));
-        let dir = session.dir().to_owned();
         let head = "int printf(const char *, ...); void die(int) __attribute__((noreturn)); int x;\n";
-        session.write("a.c", format!("{head}{}", order.concat()));
-        session.write("die.c", "void die(int a) { __builtin_trap(); }\n");
-        let flags =
-            "-O1 -g -gdwarf-4 -gsplit-dwarf -fno-function-sections -fno-toplevel-reorder -falign-functions=1";
-        session.must(&Job::new(&dir, "gcc").words(flags).words("-c a.c die.c"));
-        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-        let job = Job::new(&dir, "gcc").words("-B shims -no-pie a.o die.o -o out -Wl,--prune-stats=full");
-        let said = session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
-        let facts = Facts::read(&session.path("out")).unwrap();
-        session.check_eq(&facts.defined.contains("dead"), &!is_divided, "dead");
+        let sources = [
+            ("a.c", &*format!("{head}{}", order.concat())),
+            ("die.c", "void die(int a) { __builtin_trap(); }\n"),
+        ];
+        let mut session = prepare(&format!("return-{is_divided}"), &sources);
+        let flags = "-fno-function-sections -fno-toplevel-reorder -falign-functions=1";
+        session.cmd(&format!("gcc -O1 -g -gdwarf-4 -gsplit-dwarf {flags} -c a.c die.c"));
+        let said = session.link(Linker::Lld, "gcc -B shims -no-pie a.o die.o -o out -Wl,--prune-stats=full");
+        session.check_eq(&session.facts("out").defined.contains("dead"), &!is_divided, "dead");
         let is_said = format!("{}{}", said.stdout, said.stderr).contains("a call ends a function");
         session.check_eq(&is_said, &!is_divided, "the reason");
     }
@@ -290,40 +248,35 @@ fn a_return_address_that_is_another_functions_start_keeps_a_dwo_file_right() {
 
 #[test]
 fn an_object_of_which_all_goes_answers_for_nothing() {
-    // Where it was it would lie at address 0, and reach into the code of a program that may be loaded anywhere.
+    // An unchanged unit would lie at address 0, and cover code of a program that may be loaded at any address.
     for (compiler, version) in [("gcc", 4), ("gcc", 5), ("clang-19", 4), ("clang-19", 5)] {
-        let mut session = Session::new(&format!("debuginfo/gone-{compiler}-{version}"));
-        let dir = session.dir().to_owned();
-        session.write("main.c", "int main(void) { return 0; }\n");
         let dead =
             |n: usize| format!("int dead_{n}(int x) {{ v[{n} % 9] = x * {n}; return v[x % 9] + {n}; }}\n");
-        let body: String = (0..400).map(dead).collect();
-        session.write("dead.c", format!("volatile int v[9];\n{body}"));
-        let job = Job::new(&dir, compiler).words("-O1 -fPIE -fno-function-sections -c main.c dead.c");
-        session.must(&job.arg("-g").arg(format!("-gdwarf-{version}")));
-        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-        let job = Job::new(&dir, compiler).words("-B shims -pie main.o dead.o -o out");
-        let job = job.env("LTO_PRUNE_LINKER", Linker::Lld.path()).env("LTO_PRUNE_FLAGS", "--prune-strict");
-        session.must(&job);
-        let facts = Facts::read(&session.path("out")).unwrap();
+        let dead = format!("volatile int v[9];\n{}", (0..400).map(dead).collect::<String>());
+        let sources = [("main.c", "int main(void) { return 0; }\n"), ("dead.c", &dead)];
+        let mut session = prepare(&format!("gone-{compiler}-{version}"), &sources);
+        session.cmd(&format!(
+            "{compiler} -O1 -fPIE -fno-function-sections -c main.c dead.c -g -gdwarf-{version}"
+        ));
+        linked(&mut session, compiler, "shims", "-pie main.o dead.o -o out", "--prune-strict");
+        let facts = session.facts("out");
         session.check(!facts.defined.contains("dead_1"), "dead_1 is not gone");
         let start = facts.functions.iter().find(|(name, _)| name == "_start").unwrap().1;
         for reader in ["addr2line", "llvm-addr2line-19"] {
-            let job = Job::new(&dir, reader).words("-f -i -e out").arg(format!("{start:#x}"));
-            let said = session.must(&job).stdout;
+            let said = session.cmd(&format!("{reader} -f -i -e out {start:#x}")).stdout;
             session.check(!said.contains("dead"), &format!("{reader} of _start, DWARF {version}: {said}"));
         }
     }
 }
 
-/// What gdb says at each breakpoint: where it stopped, who called, arguments and locals. Addresses are left out.
+/// The commands for gdb: at each breakpoint the place, the callers, arguments and locals, without addresses.
 const GDB: &str = "set pagination off
 set print address off
 set print frame-arguments all
 break helper
 break table_entry
-break main.c:5
-break main.c:18
+break main.c:4
+break main.c:17
 run
 info args
 info locals
@@ -344,24 +297,15 @@ continue
 
 /// gdb stops at the same lines with the same backtraces and values in both programs.
 fn debug_session(name: &str, compiler: &str, flags: &str) {
-    let mut session = Session::new(&format!("debuginfo/gdb-{name}"));
-    let dir = session.dir().to_owned();
-    session.write("main.c", MAIN);
-    session.write("helper.c", HELPER);
-    session.write("inline.h", INLINE);
+    let mut session = prepare(&format!("gdb-{name}"), &PROGRAM);
     session.write("commands", GDB);
-    let job = Job::new(&dir, compiler).words("-fno-function-sections -c main.c helper.c");
-    session.must(&job.words(flags));
-    tools::shim_dir(&session.path("plain"), &Linker::Lld.path());
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.cmd(&format!("{compiler} -fno-function-sections -c main.c helper.c {flags}"));
     let mut answers = Vec::new();
     for (shims, more) in [("plain", ""), ("shims", ""), ("shims", " --prune-debug=shrink")] {
-        let job = Job::new(&dir, compiler).arg("-B").arg(shims).words("-no-pie main.o helper.o -o out");
-        let job = job.env("LTO_PRUNE_LINKER", Linker::Lld.path());
-        session.must(&job.env("LTO_PRUNE_FLAGS", format!("--prune-strict{more}")));
-        let gdb = Job::new(&dir, "gdb").words("-nx -batch -x commands out");
-        let said = session.must(&gdb).stdout;
-        // Where a breakpoint is set says how often code was inlined, into dropped functions too.
+        let words = "-no-pie main.o helper.o -o out";
+        linked(&mut session, compiler, shims, words, &format!("--prune-strict{more}"));
+        let said = session.cmd("gdb -nx -batch -x commands out").stdout;
+        // The places of a breakpoint count inlined copies, also those in dropped functions.
         let lines = said.lines().filter(|l| !l.starts_with("Breakpoint") || !l.contains(": "));
         // Of several places of a breakpoint the one that is left has no number of its own.
         let unnumbered = |l: &str| match l.strip_prefix("Breakpoint ").and_then(|l| l.split_once(", ")) {
@@ -374,7 +318,7 @@ fn debug_session(name: &str, compiler: &str, flags: &str) {
     session.check(answers[0].contains("helper (x="), &answers[0]);
     session.check_eq(&answers[1], &answers[0], "gdb");
     session.check_eq(&answers[2], &answers[0], "gdb, shrunk");
-    let gone = Facts::read(&session.path("out")).unwrap();
+    let gone = session.facts("out");
     session.check(!gone.defined.contains("dead_between"), "dead_between is not gone");
 }
 
@@ -399,19 +343,12 @@ fn gdb_stops_where_it_did() {
 fn unwind_tables_are_complete() {
     // Every surviving function still has its unwind entry, and readelf finds the tables well formed.
     for linker in Linker::ALL {
-        let mut session = Session::new(&format!("debuginfo/unwind-{}", linker.name()));
-        let dir = session.dir().to_owned();
-        session.write("main.c", MAIN);
-        session.write("helper.c", HELPER);
-        session.write("inline.h", INLINE);
-        let job = Job::new(&dir, "gcc").words("-O1 -ffunction-sections -fasynchronous-unwind-tables");
-        session.must(&job.words("-c main.c helper.c"));
-        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-        let job = Job::new(&dir, "gcc").words("-B shims -no-pie -Wl,--eh-frame-hdr main.o helper.o -o out");
-        session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
-        let frames = session.must(&Job::new(&dir, "readelf").words("--debug-dump=frames out"));
+        let mut session = prepare(&format!("unwind-{}", linker.name()), &PROGRAM);
+        session.cmd("gcc -O1 -ffunction-sections -fasynchronous-unwind-tables -c main.c helper.c");
+        session.link(linker, "gcc -B shims -no-pie -Wl,--eh-frame-hdr main.o helper.o -o out");
+        let frames = session.cmd("readelf --debug-dump=frames out");
         session.check(frames.stderr.is_empty(), &frames.stderr);
-        let facts = Facts::read(&session.path("out")).unwrap();
+        let facts = session.facts("out");
         for (name, address) in
             facts.functions.iter().filter(|(n, _)| ["main", "helper", "local"].contains(&n.as_str()))
         {

@@ -6,38 +6,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::run::{Job, Session};
-use crate::tools::{self, Linker};
+use crate::tools::Linker;
 
-const LIBRARY: &str = r#"
-#include <stdlib.h>
-#include <string.h>
-#define F(n) int live_##n(int x) { return x + n; } int dead_##n(int x) { return live_##n(x) * n; }
-F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8)
-int (*table[])(int) = {live_1, live_2, live_3, live_4, live_5, live_6, live_7, live_8};
-"#;
+const LIBRARY: &str = include_str!("programs/determinism_library.c");
 
-const MAIN: &str = r#"
-#include <cstdio>
-#include <map>
-#include <string>
-extern "C" int (*table[])(int);
-int main(int argc, char **) {
-    std::map<std::string, int> values;
-    for (int i = 0; i < 8; i++) values[std::to_string(i)] = table[i](argc);
-    for (auto &[key, value] : values) std::printf("%s=%d ", key.c_str(), value);
-    return 0;
-}
-"#;
+const MAIN: &str = include_str!("programs/determinism_main.cc");
 
 /// A static C++ program: a few hundred modules from the system's archives.
 fn build(name: &str) -> Session {
     let mut session = Session::new(name);
-    let dir = session.dir().to_owned();
     session.write("main.cpp", MAIN);
     session.write("library.c", LIBRARY);
-    session.must(&Job::new(&dir, "g++").words("-std=c++17 -O1 -ffunction-sections -c main.cpp"));
-    session.must(&Job::new(&dir, "gcc").words("-O1 -ffunction-sections -c library.c"));
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.cmd("g++ -std=c++17 -O1 -ffunction-sections -c main.cpp");
+    session.cmd("gcc -O1 -ffunction-sections -c library.c");
+    session.shims();
     session
 }
 
@@ -62,20 +44,15 @@ fn tree(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 #[test]
 fn same_bytes_whatever_the_threads() {
     let mut session = build("determinism/threads");
-    let dir = session.dir().to_owned();
     let mut runs: Vec<(String, BTreeMap<String, Vec<u8>>)> = Vec::new();
     for (what, jobs) in [("one", 1), ("two", 2), ("four", 4), ("again", 2)] {
         // The same path each time, as paths may stand in the report and in the script.
         let emit = session.path("emit");
         let _ = std::fs::remove_dir_all(&emit);
-        let link = Job::new(&dir, "g++").words("-B shims -static main.o library.o -o out");
-        let link = link
-            .words("-Wl,--prune-no-cache -Wl,--prune-report=report.json -Wl,--prune-remarks=remarks.yaml");
-        let link = link.arg(format!("-Wl,--prune-jobs={jobs}")).arg("-Wl,--prune-emit=emit");
-        session.must(&link.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        session.link(Linker::Lld, &format!("g++ -B shims -static main.o library.o -o out -Wl,--prune-no-cache -Wl,--prune-report=report.json -Wl,--prune-remarks=remarks.yaml -Wl,--prune-jobs={jobs} -Wl,--prune-emit=emit"));
         let mut files = tree(&emit);
         for name in ["report.json", "remarks.yaml", "out"] {
-            files.insert(format!("../{name}"), std::fs::read(session.path(name)).unwrap());
+            files.insert(format!("../{name}"), session.bytes(name));
         }
         runs.push((what.to_owned(), files));
     }
@@ -93,15 +70,12 @@ fn same_bytes_whatever_the_threads() {
 #[test]
 fn cached_summaries_change_nothing() {
     let mut session = build("determinism/cache");
-    let dir = session.dir().to_owned();
     let mut reports = Vec::new();
     for run in 0..3 {
-        let link = Job::new(&dir, "g++").words("-B shims -static main.o library.o -o out");
-        let link = link.words("-Wl,--prune-cache=cache -Wl,--prune-report=report.json");
-        session.must(&link.env("LTO_PRUNE_LINKER", Linker::Bfd.path()));
-        let read = |name: &str| std::fs::read(session.path(name)).unwrap();
+        session.link(Linker::Bfd, "g++ -B shims -static main.o library.o -o out -Wl,--prune-cache=cache -Wl,--prune-report=report.json");
+        let read = |name: &str| session.bytes(name);
         reports.push((read("report.json"), read("out")));
-        // The third run meets a cache of which every entry is damaged.
+        // Every entry of the cache is damaged before the third run.
         if run == 1 {
             let entries: Vec<String> = tree(&session.path("cache")).into_keys().collect();
             session.check(!entries.is_empty(), "the cache is empty");
@@ -127,14 +101,13 @@ fn emitted_tree_links_again() {
         let mut session = build(&format!("determinism/emit-{}", linker.name()));
         let dir = session.dir().to_owned();
         let link = Job::new(&dir, "g++").words("-B shims main.o library.o -o out -Wl,--prune-emit=emit");
-        session.must(&link.env("LTO_PRUNE_LINKER", linker.path()));
-        let first = std::fs::read(session.path("out")).unwrap();
-        let printed = session.must(&Job::new(&dir, "./out"));
+        session.must(&link.by(linker));
+        let first = session.bytes("out");
+        let printed = session.cmd("./out");
         std::fs::remove_file(session.path("out")).unwrap();
-        session.must(&Job::new(&dir, "sh").arg("emit/link.sh"));
-        session
-            .check(std::fs::read(session.path("out")).unwrap() == first, "the script links something else");
-        let again = session.must(&Job::new(&dir, "./out"));
+        session.cmd("sh emit/link.sh");
+        session.check(session.bytes("out") == first, "the script links something else");
+        let again = session.cmd("./out");
         session.check_eq(&again, &printed, "the program of the script");
     }
 }
@@ -145,7 +118,7 @@ fn many_names_on_many_threads() {
     const NAMES: usize = 20_000;
     let mut session = Session::new("determinism/names");
     let dir = session.dir().to_owned();
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     for number in 0..3 {
         let mut text = ".data\n".to_owned();
         for name in 0..NAMES {
@@ -160,13 +133,13 @@ fn many_names_on_many_threads() {
         "start.s",
         ".globl _start\n_start: mov n0(%rip), %eax\nmov n19999(%rip), %ebx\nret\n.size _start, .-_start\n",
     );
-    session.must(&Job::new(&dir, "gcc").words("-c start.s m0.s m1.s m2.s"));
+    session.cmd("gcc -c start.s m0.s m1.s m2.s");
     let mut runs = Vec::new();
     for jobs in [1, 4] {
-        let link = Job::new(&dir, session.path("shims/ld.lld")).env("LTO_PRUNE_LINKER", Linker::Lld.path());
+        let link = Job::new(&dir, session.path("shims/ld.lld")).by(Linker::Lld);
         let link = link.words("start.o m0.o m1.o m2.o -o out --prune-no-cache --prune-report=report.json");
         session.must(&link.arg(format!("--prune-jobs={jobs}")));
-        let read = |name: &str| std::fs::read(session.path(name)).unwrap();
+        let read = |name: &str| session.bytes(name);
         runs.push((read("out"), read("report.json")));
     }
     session.check(runs[0] == runs[1], "four threads link another program than one");

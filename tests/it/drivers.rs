@@ -1,7 +1,6 @@
-//! As compilers and build systems call a linker: each way by which the tool gets into a build.
+//! Compilers and build systems call lto-prune as their linker.
 //!
-//! Each test ends with a program that runs and from which a dead function is gone, so that a driver that silently
-//! took another linker fails it.
+//! Each test runs a program without its dead functions: a driver that silently takes another linker fails.
 
 use std::path::{Path, PathBuf};
 
@@ -32,15 +31,12 @@ impl Driven {
     }
 
     fn job(&self, program: impl Into<std::ffi::OsString>) -> Job {
-        Job::new(&self.dir, program).env("LTO_PRUNE_LINKER", Linker::Lld.path())
+        Job::new(&self.dir, program).by(Linker::Lld)
     }
 
     /// `PATH` with the shims in front.
     fn path(&self) -> std::ffi::OsString {
-        let mut path = self.shims.clone().into_os_string();
-        path.push(":");
-        path.push(std::env::var_os("PATH").unwrap());
-        path
+        tools::path_with(&self.shims)
     }
 
     fn finish(mut self, program: &Path, prints: &str, kept: &[&str], gone: &[&str]) {
@@ -61,25 +57,10 @@ const COMPILE: &str = "-O1 -ffunction-sections main.c helper.c -lm -o out";
 /// One command line over the two C files.
 fn c_driver(name: &str, linker: Linker, make: impl FnOnce(&Driven) -> Job) {
     let mut driven = Driven::new(name);
-    let job = make(&driven).env("LTO_PRUNE_LINKER", linker.path());
+    let job = make(&driven).by(linker);
     driven.session.must(&job);
     let out = driven.dir.join("out");
     driven.finish(&out, "2 1\n", &["helper"], &["dead", "dead_helper"]);
-}
-
-#[test]
-fn gcc_with_b() {
-    for linker in Linker::ALL {
-        let name = format!("gcc-b-{}", linker.name());
-        c_driver(&name, linker, |d| d.job("gcc").arg("-B").arg(&d.shims).words(COMPILE));
-    }
-}
-
-#[test]
-fn gcc_with_b_and_fuse_ld() {
-    c_driver("gcc-fuse-ld", Linker::Lld, |d| {
-        d.job("gcc").arg("-B").arg(&d.shims).arg("-fuse-ld=lld").words(COMPILE)
-    });
 }
 
 #[test]
@@ -93,37 +74,11 @@ fn clang_with_fuse_ld() {
 }
 
 #[test]
-fn clang_with_ld_path() {
-    c_driver("clang-ld-path", Linker::Lld, |d| {
-        let ld = d.shims.join("ld.lto-prune");
-        d.job("clang-19").arg(format!("--ld-path={}", ld.display())).words(COMPILE)
-    });
-}
-
-#[test]
-fn clang_with_b() {
-    c_driver("clang-b", Linker::Mold, |d| d.job("clang-19").arg("-B").arg(&d.shims).words(COMPILE));
-}
-
-#[test]
-fn linker_is_found_without_being_named() {
-    // No LTO_PRUNE_LINKER: the linker of that name, in PATH behind the shims.
-    for options in ["", "-fuse-ld=lld"] {
-        let mut driven = Driven::new("found");
-        let job = Job::new(&driven.dir, "gcc").env("PATH", driven.path()).arg("-B").arg(&driven.shims);
-        driven.session.must(&job.words(options).words(COMPILE));
-        let out = driven.dir.join("out");
-        driven.finish(&out, "2 1\n", &["helper"], &["dead", "dead_helper"]);
-    }
-}
-
-#[test]
 fn words_of_any_form_reach_the_linker() {
     let path = "/odd \"folder\\ of\nmany'forms";
     let driven = Driven::new("words");
     let mut session = driven.session;
-    let job =
-        Job::new(&driven.dir, "gcc").env("LTO_PRUNE_LINKER", Linker::Lld.path()).arg("-B").arg(&driven.shims);
+    let job = Job::new(&driven.dir, "gcc").by(Linker::Lld).arg("-B").arg(&driven.shims);
     let job = job.words(COMPILE).arg("-Xlinker").arg(format!("-rpath={path}"));
     session.must(&job.env("LTO_PRUNE_FLAGS", "--prune-strict"));
     let linked = std::fs::read(driven.dir.join("out")).unwrap();
@@ -158,16 +113,6 @@ fn originals_under_strict_leave_no_output() {
 }
 
 #[test]
-fn options_from_the_environment() {
-    let mut driven = Driven::new("environment");
-    let job = driven.job("gcc").arg("-B").arg(&driven.shims).words(COMPILE);
-    driven.session.must(&job.env("LTO_PRUNE_FLAGS", "--prune-report=report.json --prune-keep=dead_helper"));
-    crate::matrix::report(&driven.session, &driven.session.path("report.json"));
-    let out = driven.dir.join("out");
-    driven.finish(&out, "2 1\n", &["helper", "dead_helper"], &["dead"]);
-}
-
-#[test]
 fn standalone_c() {
     for compiler in ["gcc", "clang-19"] {
         let mut driven = Driven::new(&format!("standalone-{compiler}"));
@@ -178,21 +123,6 @@ fn standalone_c() {
         let out = driven.dir.join("main");
         driven.finish(&out, "2 1\n", &["helper"], &["dead", "dead_helper"]);
     }
-}
-
-#[test]
-fn standalone_cxx() {
-    let mut driven = Driven::new("standalone-cxx");
-    let text = "#include <iostream>\n#include <vector>\n__attribute__((used)) static int sum(std::vector<int> v) { int s = 0; \
-        for (int x : v) s += x; return s; }\nint dead() { return sum({1}); }\nint main() { try { std::cout << sum({1, 2}) << \
-        std::endl; throw 1; } catch (int) { return 0; } }\n";
-    driven.session.write("a.cpp", text);
-    let job = driven.job("g++").words("-O1 -ffunction-sections -c a.cpp");
-    driven.session.must(&job);
-    let job = driven.job(tools::lto_prune()).words("a.o -lstdc++ -lm -o main");
-    driven.session.must(&job);
-    let out = driven.dir.join("main");
-    driven.finish(&out, "3\n", &["main"], &["_Z4deadv"]);
 }
 
 /// Build fixtures/rust_app by cargo with `flags`, run it, look at the report.
@@ -207,8 +137,8 @@ fn rustc(name: &str, linker: Linker, flags: impl FnOnce(&Driven) -> String) {
         "LTO_PRUNE_FLAGS",
         format!("--prune-worth=0 --prune-report={}/report.json", driven.dir.display()),
     );
-    driven.session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
-    let report = crate::matrix::report(&driven.session, &driven.session.path("report.json"));
+    driven.session.must(&job.by(linker));
+    let report = driven.session.report("report.json");
     let dead = report["atoms"].as_array().unwrap().iter().filter(|a| a["live"] == false).count();
     driven.session.check(dead > 100, &format!("only {dead} dead atoms in a Rust program"));
     let program = target.join("release/rust_app");
@@ -232,29 +162,8 @@ fn rustc_through_clang() {
 }
 
 #[test]
-fn cmake_project() {
-    let mut driven = Driven::new("cmake");
-    driven.session.write(
-        "CMakeLists.txt",
-        "cmake_minimum_required(VERSION 3.16)\nproject(app C CXX)\nadd_library(helper STATIC helper.c)\n\
-         add_executable(app main.c)\ntarget_link_libraries(app helper m)\n",
-    );
-    let configure = driven.job("cmake").words("-S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release");
-    let configure = configure.arg("-DCMAKE_C_FLAGS=-ffunction-sections");
-    let flags = format!("-B{}", driven.shims.display());
-    let configure = configure
-        .arg(format!("-DCMAKE_EXE_LINKER_FLAGS={flags}"))
-        .arg(format!("-DCMAKE_LINKER={}/ld.lto-prune", driven.shims.display()));
-    driven.session.must(&configure);
-    let build = driven.job("cmake").words("--build build");
-    driven.session.must(&build);
-    let out = driven.dir.join("build/app");
-    driven.finish(&out, "2 1\n", &["helper"], &["dead", "dead_helper"]);
-}
-
-#[test]
 fn meson_project() {
-    // Meson asks the linker for its version and sorts linkers by what they print.
+    // Meson sorts linkers by the output of `--version`.
     for linker in [Linker::Lld, Linker::Bfd] {
         let mut driven = Driven::new(&format!("meson-{}", linker.name()));
         driven.session.write(
@@ -269,10 +178,10 @@ fn meson_project() {
             .words("setup build")
             .env("CC", "clang-19")
             .env("CC_LD", driven.shims.join("ld.lto-prune"));
-        let setup = setup.env("LTO_PRUNE_LINKER", linker.path());
+        let setup = setup.by(linker);
         driven.session.must(&setup);
         let build = driven.job("ninja").words("-C build");
-        driven.session.must(&build.env("LTO_PRUNE_LINKER", linker.path()));
+        driven.session.must(&build.by(linker));
         let out = driven.dir.join("build/app");
         driven.finish(&out, "2 1\n", &["helper"], &["dead", "dead_helper"]);
     }
@@ -280,13 +189,13 @@ fn meson_project() {
 
 #[test]
 fn version_text_is_recognised() {
-    // What build systems look for in `ld --version`, `-v` and `-V`: libtool and autoconf (`GNU ld`, `GNU gold`,
-    // `with_gnu_ld`), CMake (first line, `LLD`, `GNU gold`, `mold`), Meson (`LLD`, `GNU`), Linux (`scripts/ld-version.sh`).
+    // Build systems search the output of `ld --version`, `-v` and `-V`: libtool and autoconf for `GNU ld`, `GNU gold`, `with_gnu_ld`; CMake for
+    // `LLD`, `GNU gold`, `mold` in the first line; Meson for `LLD`, `GNU`.
     for linker in Linker::ALL {
         let mut driven = Driven::new(&format!("version-{}", linker.name()));
         for option in ["--version", "-v", "-V"] {
             let behind = driven.session.run(&Job::new(&driven.dir, linker.path()).arg(option));
-            let job = driven.job(driven.shims.join("ld")).arg(option).env("LTO_PRUNE_LINKER", linker.path());
+            let job = driven.job(driven.shims.join("ld")).arg(option).by(linker);
             let ours = driven.session.run(&job);
             driven.session.check_eq(&ours.status, &behind.status, &format!("status of {option}"));
             // Byte for byte: libtool's configure takes any version below 2 for that of an old GNU ld.
@@ -316,12 +225,4 @@ fn response_files_and_compiler_probes() {
     driven.session.check(found.trim().ends_with("shims/ld"), &found);
     let out = driven.dir.join("out");
     driven.finish(&out, "2 1\n", &["helper"], &["dead", "dead_helper"]);
-}
-
-#[test]
-fn shims_can_be_installed_twice() {
-    let mut driven = Driven::new("twice");
-    let again = driven.job(tools::lto_prune()).arg("install-shims").arg(&driven.shims);
-    driven.session.must(&again);
-    driven.session.check(driven.shims.join("ld.bfd").exists(), "no ld.bfd");
 }

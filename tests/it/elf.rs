@@ -1,6 +1,6 @@
-//! What the tests read of an ELF file: symbols, the dynamic table, and the headers that change how it runs.
+//! The facts of an ELF file that the tests compare: symbols, the dynamic table, and headers that change how it runs.
 //!
-//! Reading goes through the `object` crate's high-level interface, which no pass of the tool uses.
+//! They are read by the `object` crate's high-level interface, which no pass of the tool uses.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,9 +20,9 @@ pub(crate) struct Facts {
     pub(crate) copies: BTreeSet<String>,
     /// The entries `DT_NEEDED`, in their order.
     pub(crate) needed: Vec<String>,
-    /// What must not depend on pruning: `tag value` of the dynamic table, and program headers.
+    /// Values that pruning must not change: `tag value` of the dynamic table, and program headers.
     pub(crate) properties: Vec<String>,
-    /// `section: bytes` of what names the file to the world.
+    /// The names of all sections of the file.
     pub(crate) sections: BTreeSet<String>,
 }
 

@@ -1,7 +1,7 @@
-//! How a link ends that does not end well: status, messages, and what is left on the disk.
+//! Links that fail or are interrupted: status, messages, and files.
 //!
-//! The rule: an output of ours is there only when it is complete, what the linker refuses ends as without us, and nothing of ours stays behind. What fixtures can say
-//! (undefined and duplicate symbols, missing libraries) is there.
+//! An output exists only if it is complete, a link that the linker refuses ends as without lto-prune, and no temporary file is left. Fixtures test
+//! undefined and duplicate symbols, and missing libraries.
 
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -17,9 +17,8 @@ const MAIN: &str = "int dead(void) { return 1; }\nint main(void) { return 0; }\n
 /// A session with main.o and an empty folder for temporary files.
 fn prepare(name: &str) -> Session {
     let mut session = Session::new(&format!("errors/{name}"));
-    let dir = session.dir().to_owned();
     session.write("main.c", MAIN);
-    session.must(&Job::new(&dir, "gcc").words("-O1 -ffunction-sections -c main.c"));
+    session.cmd("gcc -O1 -ffunction-sections -c main.c");
     session.mkdir("tmp");
     session
 }
@@ -40,15 +39,6 @@ fn as_linker(session: &Session) -> Job {
 /// A linker stand-in: a shell script.
 fn fake_linker(session: &Session, body: &str) -> std::path::PathBuf {
     session.script("ld.fake/ld.lld", format!("#!/bin/sh\n{body}\n"))
-}
-
-fn listing(dir: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(dir).unwrap();
-    let mut names: Vec<String> =
-        entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
-    names.retain(|n| !n.starts_with(".out"));
-    names.sort();
-    names
 }
 
 /// Finds `-o` and makes half a file there; what a linker that dies in the middle leaves.
@@ -86,10 +76,7 @@ fn interrupt_sent_to_us_alone_ends_the_linker() {
     let job = as_linker(&session).words("-r main.o -o out --prune-report=report.json");
     let mut command = job.env("LTO_PRUNE_LINKER", fake).command();
     let mut child = command.stderr(Stdio::null()).spawn().unwrap();
-    let start = Instant::now();
-    while !session.path("started").exists() && start.elapsed() < Duration::from_secs(30) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    session.wait_for("started");
     let dir = session.dir().to_owned();
     session.must(&Job::new(&dir, "/bin/kill").arg("-INT").arg(child.id().to_string()));
     let status = ended(&mut session, &mut child);
@@ -101,15 +88,14 @@ fn by_lld(session: &mut Session, linker: &Path, words: &str, redirections: &str)
     let script = format!("\"$0\" -m elf_x86_64 --threads=1 {words} {redirections}");
     let dir = session.dir().to_owned();
     let job = Job::new(&dir, "bash").arg("-c").arg(script).arg(linker);
-    session.run(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()))
+    session.run(&job.by(Linker::Lld))
 }
 
 #[test]
 fn messages_of_lld_keep_their_order() {
     let mut session = prepare("order");
-    let dir = session.dir().to_owned();
     session.write("undefined.c", "int missing(void);\nint _start(void) { return missing(); }\n");
-    session.must(&Job::new(&dir, "gcc").words("-O1 -c undefined.c"));
+    session.cmd("gcc -O1 -c undefined.c");
     let ours = as_linker(&session).command().get_program().to_owned();
     let words = "main.o undefined.o -o out --gc-sections --print-gc-sections";
     let plain = by_lld(&mut session, &Linker::Lld.path(), words, "2>&1");
@@ -141,26 +127,20 @@ fn interrupted_link_leaves_nothing() {
         let fake = fake_linker(&session, &format!("{HALF_AN_OUTPUT}\nexec sleep 60"));
         let before = {
             as_linker(&session);
-            listing(session.dir())
+            session.listing("")
         };
         let job = as_linker(&session).words("main.o -e main -o out").env("LTO_PRUNE_LINKER", fake);
         // A group of its own, as a terminal signals the whole group.
         let mut command = job.command();
         let mut child = command.stderr(Stdio::null()).process_group(0).spawn().unwrap();
-        let start = Instant::now();
-        while !session.path("started").exists() && start.elapsed() < Duration::from_secs(30) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let dir = session.dir().to_owned();
-        let kill =
-            Job::new(&dir, "/bin/kill").arg(format!("-{signal}")).arg("--").arg(format!("-{}", child.id()));
-        session.must(&kill);
+        session.wait_for("started");
+        session.cmd(&format!("/bin/kill -{signal} -- -{}", child.id()));
         let status = ended(&mut session, &mut child);
         session.check(!status.success(), "an interrupted link succeeds");
-        let mut after = listing(session.dir());
+        let mut after = session.listing("");
         after.retain(|n| n != "started");
         session.check_eq(&after, &before, "files after the interruption");
-        session.check_eq(&listing(&session.path("tmp")), &Vec::new(), "temporary files");
+        session.check_eq(&session.listing("tmp"), &Vec::new(), "temporary files");
     }
 }
 
@@ -174,21 +154,17 @@ fn is_running(text: &str) -> bool {
 fn killed_link_ends_its_linker_and_the_next_link_cleans_up() {
     for options in ["", "--prune-level=off --prune-report=report.json"] {
         let mut session = prepare(&format!("killed-{}", options.len()));
-        // A time that nobody else sleeps for.
+        // A time that no other process sleeps for.
         let time = format!("61.{}", std::process::id());
         let fake = fake_linker(&session, &format!("{HALF_AN_OUTPUT}\nexec sleep {time}"));
         session.write("out", "old");
-        let dir = session.dir().to_owned();
         // By its output's path the linker is known among all processes.
         let out = session.path("out");
         let job = as_linker(&session).words("main.o -e main").words(options).arg("-o").arg(&out);
-        let before = listing(&dir);
+        let before = session.listing("");
         let mut command = job.env("LTO_PRUNE_LINKER", fake).command();
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
-        let start = Instant::now();
-        while !session.path("started").exists() && start.elapsed() < Duration::from_secs(30) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        session.wait_for("started");
         child.kill().unwrap();
         child.wait().unwrap();
         let start = Instant::now();
@@ -201,11 +177,11 @@ fn killed_link_ends_its_linker_and_the_next_link_cleans_up() {
             session.check_eq(&std::fs::read(&out).unwrap(), &b"old".to_vec(), "the old output");
         }
         let job = as_linker(&session).words("main.o -e main -o").arg(&out);
-        session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
-        let mut after = listing(&dir);
+        session.must(&job.by(Linker::Lld));
+        let mut after = session.listing("");
         after.retain(|n| n != "started" && n != "report.json");
         session.check_eq(&after, &before, "files after the next link");
-        session.check_eq(&listing(&session.path("tmp")), &Vec::new(), "temporary files");
+        session.check_eq(&session.listing("tmp"), &Vec::new(), "temporary files");
     }
 }
 
@@ -222,7 +198,7 @@ fn failing_linker_leaves_what_it_leaves_alone() {
         // It links the originals in our place, so half an output is its own.
         let text = std::fs::read_to_string(session.path("out")).unwrap_or_default();
         session.check_eq(&text.as_str(), &"half\n", "what is left");
-        session.check_eq(&listing(&session.path("tmp")), &Vec::new(), "temporary files");
+        session.check_eq(&session.listing("tmp"), &Vec::new(), "temporary files");
     }
 }
 
@@ -230,25 +206,24 @@ fn failing_linker_leaves_what_it_leaves_alone() {
 fn no_temporary_files_after_a_good_link() {
     for linker in Linker::ALL {
         let mut session = prepare(&format!("clean-{}", linker.name()));
-        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        session.shims();
         let dir = session.dir().to_owned();
-        let before = listing(&dir);
+        let before = session.listing("");
         let job = Job::new(&dir, "gcc").words("-B shims main.o -o out").env("TMPDIR", session.path("tmp"));
-        session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
-        let mut after = listing(&dir);
+        session.must(&job.by(linker));
+        let mut after = session.listing("");
         after.retain(|n| n != "out");
         session.check_eq(&after, &before, "files beside the output");
-        session.check_eq(&listing(&session.path("tmp")), &Vec::new(), "temporary files");
-        session.must(&Job::new(&dir, "./out"));
+        session.check_eq(&session.listing("tmp"), &Vec::new(), "temporary files");
+        session.cmd("./out");
     }
 }
 
-/// A null device that may be lost. A tool that replaces its output by renaming destroys the node that it is given, and
-/// root may do that to the machine's own: so root tests on a private node in the session's directory. Anybody else
-/// can't make one, and can't harm the real one either.
+/// A private null device for root. A tool that replaces its output by renaming destroys the device, and root could destroy the machine's own. Another
+/// user can neither make a device nor destroy one.
 fn null_device(session: &mut Session) -> std::path::PathBuf {
     let dir = session.dir().to_owned();
-    let uid = session.must(&Job::new(&dir, "id").arg("-u")).stdout;
+    let uid = session.cmd("id -u").stdout;
     if uid.trim() != "0" {
         return "/dev/null".into();
     }
@@ -262,11 +237,11 @@ fn output_to_a_device() {
     // Configure scripts link to /dev/null; a linker that replaces the node breaks the machine.
     for linker in Linker::ALL {
         let mut session = prepare(&format!("null-{}", linker.name()));
-        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        session.shims();
         let dir = session.dir().to_owned();
         let null = null_device(&mut session);
         let job = Job::new(&dir, "gcc").words("-B shims main.o -o").arg(&null);
-        session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
+        session.must(&job.by(linker));
         let kind = std::fs::symlink_metadata(&null).unwrap().file_type();
         session.check(kind.is_char_device(), "the device has become a file");
     }
@@ -279,16 +254,16 @@ fn output_with_other_names() {
         for link in ["ln -s", "ln"] {
             let mut session = prepare(&format!("links-{}-{}", linker.name(), link.len()));
             tools::shim_dir(&session.path("plain"), &linker.path());
-            tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+            session.shims();
             let dir = session.dir().to_owned();
             let mut results = Vec::new();
             for shims in ["plain", "shims"] {
                 session.write("real", "old");
                 session.must(&Job::new(&dir, "sh").arg("-c").arg(format!("rm -f out; {link} real out")));
                 let job = Job::new(&dir, "gcc").arg("-B").arg(shims).words("main.o -o out");
-                session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
+                session.must(&job.by(linker));
                 let is_link = std::fs::symlink_metadata(session.path("out")).unwrap().is_symlink();
-                let is_old = std::fs::read(session.path("real")).unwrap() == b"old";
+                let is_old = session.bytes("real") == b"old";
                 results.push((is_link, is_old));
             }
             session.check_eq(
@@ -310,7 +285,7 @@ fn output_is_a_link_to_nothing() {
             for job in [Job::new(&dir, linker.path()), as_linker(&session)] {
                 session
                     .must(&Job::new(&dir, "sh").arg("-c").arg(format!("rm -f new out; ln -s {target} out")));
-                let job = job.words("main.o -e main -o out").env("LTO_PRUNE_LINKER", linker.path());
+                let job = job.words("main.o -e main -o out").by(linker);
                 let outcome = session.run(&job);
                 let is_link = session.path("out").is_symlink();
                 results.push((outcome.status, outcome.stderr, is_link, session.path("new").exists()));
@@ -330,7 +305,7 @@ fn output_to_standard_output() {
         let line = "main.o -e main -o -";
         let mut made = Vec::new();
         for job in [Job::new(session.dir(), linker.path()), as_linker(&session)] {
-            let outcome = session.must(&job.words(line).env("LTO_PRUNE_LINKER", linker.path()));
+            let outcome = session.must(&job.words(line).by(linker));
             made.push((outcome.stdout.contains("ELF"), session.path("-").exists()));
             let _ = std::fs::remove_file(session.path("-"));
         }
@@ -343,17 +318,17 @@ fn output_to_standard_output() {
 fn output_replaces_a_running_program() {
     // The old output is in use: it must be replaced and not written into.
     let mut session = prepare("busy");
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     let dir = session.dir().to_owned();
     session.write("sleep.c", "#include <unistd.h>\nint main(void) { return sleep(30) != 0; }\n");
-    session.must(&Job::new(&dir, "gcc").words("-o out sleep.c"));
+    session.cmd("gcc -o out sleep.c");
     let mut running = Job::new(&dir, "./out").command().spawn().unwrap();
     let job = Job::new(&dir, "gcc").words("-B shims main.o -o out");
-    let outcome = session.run(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    let outcome = session.run(&job.by(Linker::Lld));
     running.kill().unwrap();
     running.wait().unwrap();
     session.check(outcome.ok(), &outcome.stderr);
-    session.must(&Job::new(&dir, "./out"));
+    session.cmd("./out");
 }
 
 #[test]
@@ -366,7 +341,7 @@ fn mode_of_the_output_follows_umask() {
     let mut modes = Vec::new();
     for (name, linker) in [("plain", Linker::Lld.path()), ("pruned", shims.join("ld"))] {
         let line = format!("umask 027; {} main.o -e main -o {name}", linker.display());
-        let job = Job::new(&dir, "sh").arg("-c").arg(line).env("LTO_PRUNE_LINKER", Linker::Lld.path());
+        let job = Job::new(&dir, "sh").arg("-c").arg(line).by(Linker::Lld);
         session.must(&job);
         modes.push(std::fs::metadata(session.path(name)).unwrap().permissions().mode());
     }
@@ -376,8 +351,8 @@ fn mode_of_the_output_follows_umask() {
 #[test]
 fn mode_of_an_old_output() {
     use std::os::unix::fs::PermissionsExt as _;
-    // GNU ld and gold write to an empty file, which keeps its mode; compilers make their temporary outputs so.
-    // wild writes a program over the one that is there, which is accepted (docs/SOUNDNESS.md).
+    // GNU ld and gold write to an existing empty file, which keeps its mode. Compilers create their temporary outputs with a mode of their own. wild
+    // overwrites an existing program; docs/SOUNDNESS.md accepts this.
     let mut session = prepare("old-mode");
     for linker in Linker::ALL.into_iter().filter(|linker| *linker != Linker::Wild) {
         for old in ["", "old"] {
@@ -385,7 +360,7 @@ fn mode_of_an_old_output() {
             for job in [Job::new(session.dir(), linker.path()), as_linker(&session)] {
                 let out = session.write("out", old);
                 std::fs::set_permissions(&out, std::fs::Permissions::from_mode(0o600)).unwrap();
-                session.must(&job.words("main.o -e main -o out").env("LTO_PRUNE_LINKER", linker.path()));
+                session.must(&job.words("main.o -e main -o out").by(linker));
                 modes.push(std::fs::metadata(&out).unwrap().permissions().mode());
                 std::fs::remove_file(&out).unwrap();
             }
@@ -409,7 +384,7 @@ fn unknown_option_of_ours_is_an_error() {
     let mut session = prepare("bad-option");
     for option in ["--prune-levle=off", "--prune-level=everything", "--prune-jobs=many"] {
         let job = as_linker(&session).arg("main.o").arg(option).words("-o out");
-        let outcome = session.run(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        let outcome = session.run(&job.by(Linker::Lld));
         session.check(!outcome.ok(), &format!("{option} is accepted"));
         let word = option.split('=').next().unwrap();
         session.check(outcome.stderr.contains(word), &format!("{option} is not named in {}", outcome.stderr));

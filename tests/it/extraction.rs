@@ -1,20 +1,19 @@
-//! Which files are in the link: our list of modules against the linker's own trace.
+//! The list of loaded files in the report agrees with the linker's own trace.
 //!
-//! mold 1.10 traces every member that it parses, extracted or not; of it we ask only that all it needs is there, by its map.
+//! mold 1.10 traces every member that it parses, extracted or not; its map must have no file that the report lacks.
 //!
-//! wild logs the sections that it takes, of all files that are loaded once it collects no garbage; a member of the name of another
-//! in its archive is not distinguished.
+//! wild logs the sections that it loads, of all loaded files if it collects no garbage. Members of one name in an archive are not distinguished.
 //!
-//! Every other linker prints the files it loads (`--trace`), members as `archive(member)`. Where two members of one archive
-//! have one name, the trace does not tell them apart, and so the lists are compared as sorted lists with repetition.
+//! Every other linker prints the files that it loads (`--trace`), members as `archive(member)`. Two members of one name have the same line, so the
+//! lists are compared as sorted lists with repetition.
 
 use std::path::Path;
 
-use crate::matrix;
+use crate::reports;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
-/// What `linker` loads for `line`, and what our report says: both sorted.
+/// Compares the files that each linker loads for `line` with the report.
 fn compare(name: &str, driver: &str, line: &str, sources: &[(&str, &str)], prepare: &[(&str, &str)]) {
     for linker in Linker::ALL {
         compare_by(linker, &linker.path(), linker.name(), (name, driver, line), sources, prepare);
@@ -39,7 +38,7 @@ fn compare_by(
         session.must(&Job::new(&dir, *program).words(args));
     }
     tools::shim_dir(&session.path("plain"), path);
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     // Given twice, GNU ld's lists archive members too.
     let trace = match linker {
         Linker::Bfd => "-Wl,-t,-t",
@@ -54,8 +53,8 @@ fn compare_by(
 
     let map = std::fs::read_to_string(session.path("plain.map")).unwrap_or_default();
     let text = format!("{}{}{map}", traced.stdout, traced.stderr);
-    let report = matrix::report(&session, &session.path("report.json"));
-    let mut ours: Vec<String> = matrix::module_names(&report).iter().map(|n| normal(n)).collect();
+    let report = session.report("report.json");
+    let mut ours: Vec<String> = reports::module_names(&report).iter().map(|n| normal(n)).collect();
     let mut theirs: Vec<String> = text.lines().filter_map(object_of_trace).collect();
     ours.sort();
     theirs.sort();
@@ -74,7 +73,7 @@ fn compare_by(
     session.check(theirs.len() > 3, &format!("trace not understood: {:?}", traced.stdout));
 }
 
-/// What is in sorted `a` and not, as often, in sorted `b`.
+/// The entries of sorted `a` that sorted `b` lacks, with repetition.
 fn difference(a: &[String], b: &[String]) -> Vec<String> {
     let mut rest = b.to_vec();
     let keep = |x: &&String| match rest.binary_search(x) {

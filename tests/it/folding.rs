@@ -1,4 +1,4 @@
-//! What `--icf=safe` folds behind us: functions that are only called, and no other, in objects of both compilers.
+//! `--icf=safe` with the tables that lto-prune adds: it folds functions that are only called, and no others, in objects of both compilers.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -17,7 +17,7 @@ fn linkers() -> [PathBuf; 2] {
 
 /// The address of each symbol of `out`.
 fn addresses(session: &mut Session) -> Vec<(String, u64)> {
-    let listing = session.must(&Job::new(session.dir(), "nm").arg("out")).stdout;
+    let listing = session.cmd("nm out").stdout;
     let of = |line: &str| {
         let mut words = line.split_whitespace();
         let address = u64::from_str_radix(words.next()?, 16).ok()?;
@@ -43,14 +43,14 @@ fn compile(session: &mut Session, compilers: [&str; 3]) {
         let job = if *unit == "mono" { job } else { job.words("-ffunction-sections -fdata-sections") };
         session.must(&job.arg(fixture.join(format!("{unit}.c"))).arg("-o").arg(format!("{unit}.o")));
     }
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
 }
 
 fn link(session: &mut Session, linker: &PathBuf, options: &str) -> Vec<(String, u64)> {
     let job = Job::new(session.dir(), "gcc").words("-B shims -pie main.o other.o mono.o -o out");
     let job = job.words("-Wl,--prune-strict").words(options);
     session.must(&job.env("LTO_PRUNE_LINKER", linker));
-    let good = session.must(&Job::new(session.dir(), "./out"));
+    let good = session.cmd("./out");
     let apart = "in data 0 in code 0 elsewhere 0 by itself 0 by an alias 0 by assembly 0";
     let output = format!("called 1981\n{apart}\nmono: {apart}\nmutual 40 switches 35 labels 0\n");
     session.check_eq(&good.stdout, &output, "output");
@@ -139,13 +139,11 @@ fn exceptions_pass_through_functions_with_twins_without_tables() {
         session.write("main.cc", main);
         let dir = session.dir().to_owned();
         session.must(&Job::new(&dir, compiler).words("-c silent.s"));
-        session.must(&Job::new(&dir, "gcc").words("-c passes.s twin.s"));
-        session.must(&Job::new(&dir, "g++").words("-O1 -c main.cc"));
-        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-        let job = Job::new(&dir, "g++").words("-B shims silent.o passes.o twin.o main.o -o out");
-        let job = job.words("-Wl,--prune-strict -Wl,--prune-level=functions -Wl,--icf=safe");
-        session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
-        let good = session.must(&Job::new(&dir, "./out"));
+        session.cmd("gcc -c passes.s twin.s");
+        session.cmd("g++ -O1 -c main.cc");
+        session.shims();
+        session.link(Linker::Lld, "g++ -B shims silent.o passes.o twin.o main.o -o out -Wl,--prune-strict -Wl,--prune-level=functions -Wl,--icf=safe");
+        let good = session.cmd("./out");
         session.check_eq(&good.stdout.as_str(), &"called\ncalled\ncaught\n", "output");
         let found = addresses(&mut session);
         session.check(!are_one(&found, "silent", "passes"), "silent and passes");

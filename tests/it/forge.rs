@@ -33,11 +33,10 @@ struct Forge {
 impl Forge {
     fn new(name: &str) -> Self {
         let mut session = Session::new(&format!("forge/{name}"));
-        let dir = session.dir().to_owned();
         session.script("bin/gh", GH);
         session.mkdir("forge/comments");
         session.write("main.c", "int spare(int x) { return x * 3; }\nint main(int c, char **v) { (void)v; return spare(c) - 3; }\n");
-        session.must(&Job::new(&dir, "gcc").words("-O0 main.c -o app"));
+        session.cmd("gcc -O0 main.c -o app");
         std::os::unix::fs::symlink(tools::lto_prune(), session.path("bin/lto-prune")).unwrap();
         session.write("size.toml", "[symbol]\nspare = \"1K\"\n");
         Forge { session }
@@ -46,9 +45,7 @@ impl Forge {
     fn run(&mut self, script: &str, words: &[&str], variables: &[(&str, &str)]) -> Outcome {
         let dir = self.session.dir().to_owned();
         let script = tools::repository().join(".github/actions/size").join(script);
-        let mut path = dir.join("bin").into_os_string();
-        path.push(":");
-        path.push(std::env::var_os("PATH").unwrap());
+        let path = tools::path_with(&dir.join("bin"));
         let mut job = Job::new(&dir, script).env("PATH", path).env("FORGE", dir.join("forge"));
         for name in ["GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"] {
             job = job.env(name, dir.join(name));
@@ -65,7 +62,7 @@ impl Forge {
 
     /// The value of the last output of this name.
     fn output(&self, name: &str) -> String {
-        let text = fs::read_to_string(self.session.path("GITHUB_OUTPUT")).unwrap();
+        let text = self.session.text("GITHUB_OUTPUT");
         let last = text.lines().rev().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
         last.unwrap().to_owned()
     }
@@ -94,14 +91,13 @@ fn sizes_are_compared_with_the_base_branch() {
     );
     assert!(text.contains("| ok |"), "{text}");
     assert_eq!(forge.output("status"), "0");
-    let calls = fs::read_to_string(forge.session.path("forge/calls")).unwrap();
+    let calls = forge.session.text("forge/calls");
     assert!(calls.contains("--workflow size.yml --branch main"), "{calls}");
 
     // The next run finds the files of this one, and a limit is broken.
     fs::rename(&first, forge.session.path("forge/artefact")).unwrap();
     forge.session.write("more.c", "int more(int x) { return x + 1; }\n");
-    let dir = forge.session.dir().to_owned();
-    forge.session.must(&Job::new(&dir, "gcc").words("-O0 main.c more.c -o app"));
+    forge.session.cmd("gcc -O0 main.c more.c -o app");
     forge.session.write("size.toml", "[symbol]\nspare = 1\n");
     let outcome = forge.run("measure.sh", &[], &variables);
     assert!(outcome.ok(), "{}", outcome.stderr);
@@ -109,7 +105,7 @@ fn sizes_are_compared_with_the_base_branch() {
         fs::read_to_string(std::path::PathBuf::from(forge.output("folder")).join("comment.md")).unwrap();
     assert!(text.contains("| added | more |") && text.contains("| OVER |"), "{text}");
     assert_eq!(forge.output("status"), "1");
-    assert!(fs::read_to_string(forge.session.path("GITHUB_STEP_SUMMARY")).unwrap().ends_with(&text));
+    assert!(forge.session.text("GITHUB_STEP_SUMMARY").ends_with(&text));
 
     // A file that is not there ends the step with its name; one of limits that can't be read makes the status 2.
     let outcome = forge.run("measure.sh", &[], &[("FILES", "absent")]);

@@ -3,9 +3,8 @@
 use serde_json::Value;
 
 use crate::run::{Job, Session};
-use crate::tools;
 
-/// `rare` is in a table of which nobody calls that member; `dead` would keep values from being followed, were it live.
+/// No code calls the member of the table that holds `rare`. If `dead` were live, values would not be analysed.
 const MAIN: &str = "#include <sys/mman.h>
 static int used(int x) { return x + 1; }
 static int rare(int x) { return x * x + x / 3 - x % 7 + (x << 3); }
@@ -20,8 +19,8 @@ fn stubs(session: &mut Session, options: &str) -> (u64, Value) {
     let job = Job::new(&dir, "gcc")
         .words("-O0 main.c -B shims -o main -Wl,--prune-level=pointers -Wl,--prune-strict");
     session.must(&job.words("-Wl,--gc-sections -Wl,--prune-report=report.json").words(options));
-    session.must(&Job::new(&dir, "./main"));
-    let report: Value = serde_json::from_slice(&std::fs::read(session.path("report.json")).unwrap()).unwrap();
+    session.cmd("./main");
+    let report: Value = serde_json::from_slice(&session.bytes("report.json")).unwrap();
     (report["functions"]["stubs"].as_u64().unwrap(), report)
 }
 
@@ -29,7 +28,7 @@ fn stubs(session: &mut Session, options: &str) -> (u64, Value) {
 fn dead_functions_are_not_followed() {
     let mut session = Session::new("gate/dead");
     session.write("main.c", MAIN);
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     let (count, report) = stubs(&mut session, "");
     session.check_eq(&count, &1, "stubs");
     session.check_eq(&report["value_flow"].is_null(), &false, "followed");
@@ -46,7 +45,7 @@ fn data_that_maps_memory_ends_the_analysis_first() {
         "table.c",
         "#include <sys/mman.h>\nvoid *(*map)(void *, unsigned long, int, int, int, long) = mmap;\n",
     );
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     for (options, followed) in [("", true), ("-Wl,-u,map", false)] {
         let (count, report) = stubs(&mut session, &format!("table.c -fdata-sections {options}"));
         session.check_eq(&(count == 1), &followed, &format!("a stub with {options}"));
@@ -61,7 +60,7 @@ fn data_that_maps_memory_ends_the_analysis_first() {
 fn what_lives_later_turns_value_flow_off() {
     let mut session = Session::new("gate/later");
     session.write("main.c", MAIN);
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     let unit = |length: u32| {
         format!(
             ".text\n.globl kept, idle\n.type kept, @function\nkept: .cfi_startproc\nret\n.cfi_endproc\n.size kept, .-kept\n\
@@ -70,10 +69,9 @@ fn what_lives_later_turns_value_flow_off() {
              .section .debug_info,\"\",@progbits\n.long {length}\n.value 4\n.long .debug_abbrev\n.byte 8, 1\n.quad .text\n.quad 3\n"
         )
     };
-    let dir = session.dir().to_owned();
     for (length, followed) in [(24, true), (0x1000, false)] {
         session.write("unit.s", unit(length));
-        session.must(&Job::new(&dir, "gcc").words("-c unit.s"));
+        session.cmd("gcc -c unit.s");
         let (count, report) = stubs(&mut session, "unit.o -Wl,-u,kept");
         session.check_eq(&(count == 1), &followed, &format!("a stub beside a unit of {length} bytes"));
         session.check_eq(&report["value_flow"].is_null(), &!followed, "value flow");
@@ -81,10 +79,10 @@ fn what_lives_later_turns_value_flow_off() {
 }
 
 #[test]
-fn nothing_is_followed_below_the_gate() {
+fn values_are_not_analysed_below_the_gate() {
     let mut session = Session::new("gate/percent");
     session.write("main.c", MAIN);
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     let (_, report) = stubs(&mut session, "-Wl,--prune-gate=0");
     let code = &report["live_code"];
     let (live, candidates) = (code["live"].as_u64().unwrap(), code["by_mentions"].as_u64().unwrap());
@@ -97,19 +95,19 @@ fn nothing_is_followed_below_the_gate() {
     }
 }
 
-/// Where no level is named functions are followed within a budget of live code, and beyond it where the level is.
+/// Without an option for the level, functions are analysed within a budget of live code; with the option, there is no budget.
 #[test]
 fn small_links_are_followed_by_default() {
     let mut session = Session::new("gate/budget");
     session.write("main.c", MAIN);
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     let dir = session.dir().to_owned();
     let stubs = |session: &mut Session, options: &str| {
         let job =
             Job::new(&dir, "gcc").words("-O0 main.c -B shims -o main -Wl,--prune-strict -Wl,--gc-sections");
         session.must(&job.words("-Wl,--prune-report=report.json").words(options));
-        session.must(&Job::new(&dir, "./main"));
-        let report = std::fs::read(session.path("report.json")).unwrap();
+        session.cmd("./main");
+        let report = session.bytes("report.json");
         let report: Value = serde_json::from_slice(&report).unwrap();
         (report["functions"]["stubs"].as_u64().unwrap(), report["live_code"]["live"].as_u64().unwrap())
     };
@@ -135,7 +133,7 @@ fn small_links_are_followed_by_default() {
 fn stats_say_what_exports_keep() {
     let mut session = Session::new("gate/exports");
     session.write("main.c", "int api(int x) { return x * 3; }\nint main(void) { return 0; }\n");
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     let dir = session.dir().to_owned();
     for (option, is_kept) in [("", false), ("-rdynamic", true)] {
         let job =
@@ -155,7 +153,7 @@ fn stats_say_what_exports_keep() {
 fn stats_say_why_addresses_were_not_analysed() {
     let mut session = Session::new("gate/levels");
     session.write("main.c", MAIN);
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     let dir = session.dir().to_owned();
     for (options, says) in [
         ("-ffunction-sections -Wl,--prune-level=functions", Some("--prune-level=functions does not analyse")),

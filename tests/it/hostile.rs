@@ -1,7 +1,7 @@
-//! Inputs that are broken, foreign or hostile: the link behaves as without us, and our one message says what and where.
+//! Broken, foreign and hostile inputs: status and messages of the linker are those of the plain link, and there is no panic.
 //!
-//! For each: same status and same messages as the plain link; where the linker takes the input, one warning of ours
-//! that names the file (and section or symbol where there is one); with `--prune-strict` status 1. Never a panic.
+//! If the linker accepts the input, lto-prune prints one warning that names the file, and the section or symbol if there is one. With
+//! `--prune-strict` the status is 1.
 
 use crate::compare;
 use crate::run::{Job, Outcome, Session};
@@ -11,11 +11,10 @@ const MAIN: &str = "int x(void);\nint dead(void) { return x(); }\nint main(void)
 
 fn prepare(name: &str) -> Session {
     let mut session = Session::new(&format!("hostile/{name}"));
-    let dir = session.dir().to_owned();
     session.write("main.c", MAIN);
     session.write("x.c", "static int y;\nint x(void) { return y; }\nint unused(void) { return x() + 2; }\n");
-    session.must(&Job::new(&dir, "gcc").words("-O1 -ffunction-sections -g -c main.c x.c"));
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.cmd("gcc -O1 -ffunction-sections -g -c main.c x.c");
+    session.shims();
     for linker in Linker::ALL {
         tools::shim_dir(&session.path(&format!("plain-{}", linker.name())), &linker.path());
     }
@@ -30,7 +29,7 @@ fn both(session: &mut Session, linker: Linker, line: &str) -> Outcome {
     let job = |shims: &str| Job::new(&dir, "gcc").arg("-B").arg(shims).words(line).words("-o out");
     let expected = session.run(&job(&plain));
     let _ = std::fs::remove_file(dir.join("out"));
-    let actual = session.run(&job("shims").env("LTO_PRUNE_LINKER", linker.path()));
+    let actual = session.run(&job("shims").by(linker));
     let what = format!("{line} with {}", linker.name());
     session.check(!actual.stderr.contains("panicked"), &format!("{what}: {}", actual.stderr));
     session.check_eq(&actual.status, &expected.status, &format!("{what}: status\n{}", actual.stderr));
@@ -38,7 +37,7 @@ fn both(session: &mut Session, linker: Linker, line: &str) -> Outcome {
     session.check_eq(&messages(&actual), &messages(&expected), &format!("{what}: messages"));
     session.check_eq(&dir.join("out").exists(), &expected.ok(), &format!("{what}: output"));
     if expected.ok() {
-        session.must(&Job::new(&dir, "./out"));
+        session.cmd("./out");
     }
     let _ = std::fs::remove_file(dir.join("out"));
     actual
@@ -55,7 +54,7 @@ fn warned(session: &mut Session, linker: Linker, line: &str, words: &[&str]) {
     }
     let dir = session.dir().to_owned();
     let strict = Job::new(&dir, "gcc").words("-B shims -Wl,--prune-strict").words(line).words("-o out");
-    let strict = session.run(&strict.env("LTO_PRUNE_LINKER", linker.path()));
+    let strict = session.run(&strict.by(linker));
     session.check(!strict.ok(), "--prune-strict succeeds");
     session.check(!dir.join("out").exists(), "--prune-strict leaves an output");
     for word in words {
@@ -63,7 +62,7 @@ fn warned(session: &mut Session, linker: Linker, line: &str, words: &[&str]) {
     }
     // The driver hides the linker's own status.
     let direct = Job::new(&dir, session.path("shims/ld")).words("--prune-strict -e main").words(line);
-    let direct = session.run(&direct.words("-o out").env("LTO_PRUNE_LINKER", linker.path()));
+    let direct = session.run(&direct.words("-o out").by(linker));
     session.check_eq(&direct.status, &1, "status of --prune-strict");
 }
 
@@ -83,18 +82,18 @@ fn files_that_are_no_objects() {
     }
 }
 
-/// Whatever the linker refuses, it alone says so, byte for byte, and its old output is there or gone as without us.
+/// A refused link has only the linker's messages, byte for byte. An old output is kept or removed as by the linker.
 #[test]
 fn refused_links_are_the_linker_s_alone() {
     let mut session = prepare("refused");
     let dir = session.dir().to_owned();
-    let bytes = std::fs::read(session.path("x.o")).unwrap();
+    let bytes = session.bytes("x.o");
     session.write("cut.o", &bytes[..bytes.len() / 2]);
     session.write("header.o", b"\x7fELF");
     session.write("text.o", "int x;");
     session.write("bad.a", format!("!<arch>\n{}", "no header of a member ".repeat(9)));
     session.write("nothing.c", "int nope(void);\nint main(void) { return nope(); }\n");
-    session.must(&Job::new(&dir, "gcc").words("-c nothing.c"));
+    session.cmd("gcc -c nothing.c");
     session.mkdir("folder.o");
     let tails = [
         "-lnope",
@@ -121,7 +120,7 @@ fn refused_links_are_the_linker_s_alone() {
             for program in [linker.path(), session.path("shims/ld")] {
                 session.write("out", "old");
                 let job = Job::new(&dir, program).words("main.o x.o").words(tail).words("-e main -o out");
-                let outcome = session.run(&job.env("LTO_PRUNE_LINKER", linker.path()));
+                let outcome = session.run(&job.by(linker));
                 let old = std::fs::read(session.path("out")).ok().map(|bytes| bytes == b"old");
                 ends.push((outcome, old));
             }
@@ -137,7 +136,7 @@ fn refused_links_are_the_linker_s_alone() {
 #[test]
 fn truncated_objects() {
     let mut session = prepare("truncated");
-    let bytes = std::fs::read(session.path("x.o")).unwrap();
+    let bytes = session.bytes("x.o");
     for part in [16, 63, 64, 65, 100, bytes.len() / 2, bytes.len() - 64, bytes.len() - 1] {
         session.write("cut.o", &bytes[..part]);
         for linker in [Linker::Lld, Linker::Bfd] {
@@ -149,14 +148,13 @@ fn truncated_objects() {
 #[test]
 fn archives_with_broken_members() {
     let mut session = prepare("archives");
-    let dir = session.dir().to_owned();
     session.write("note.txt", "documentation in an archive\n");
-    let bytes = std::fs::read(session.path("x.o")).unwrap();
+    let bytes = session.bytes("x.o");
     session.write("cut.o", &bytes[..bytes.len() / 2]);
-    session.must(&Job::new(&dir, "ar").words("qcs libtext.a note.txt x.o"));
-    session.must(&Job::new(&dir, "ar").words("qc libcut.a cut.o x.o"));
-    session.must(&Job::new(&dir, "ar").words("qcS libnoindex.a x.o"));
-    let archive = std::fs::read(session.path("libtext.a")).unwrap();
+    session.cmd("ar qcs libtext.a note.txt x.o");
+    session.cmd("ar qc libcut.a cut.o x.o");
+    session.cmd("ar qcS libnoindex.a x.o");
+    let archive = session.bytes("libtext.a");
     session.write("libshort.a", &archive[..archive.len() - 200]);
     for name in ["libtext.a", "libcut.a", "libnoindex.a", "libshort.a"] {
         for linker in Linker::ALL {
@@ -167,20 +165,20 @@ fn archives_with_broken_members() {
 
 #[test]
 fn every_byte_of_the_tables_damaged() {
-    // Header, section headers: one byte at a time. On one thread: on several, lld crashes or refuses the object,
-    // by which thread is first.
+    // The test damages one byte of the header or of the section headers at a time. lld has one thread: on several, their order decides whether it
+    // crashes or reports an error.
     let line = "main.o damaged.o -e main -o out --threads=1";
     let mut session = prepare("flipped");
     let dir = session.dir().to_owned();
-    let bytes = std::fs::read(session.path("x.o")).unwrap();
+    let bytes = session.bytes("x.o");
     let table = u64::from_le_bytes(bytes[40..48].try_into().unwrap()) as usize;
-    let places = (0..64).chain((table..bytes.len()).step_by(11));
+    let places = (0..64).chain((table..bytes.len()).step_by(19));
     for place in places {
         let mut damaged = bytes.clone();
         damaged[place] ^= 0x81;
         session.write("damaged.o", &damaged);
         let job = Job::new(&dir, session.path("shims/ld")).words(line);
-        let outcome = session.run(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        let outcome = session.run(&job.by(Linker::Lld));
         let plain = session.run(&Job::new(&dir, Linker::Lld.path()).words(line));
         let what = format!("byte {place} damaged");
         session.check(!outcome.stderr.contains("panicked"), &format!("{what}: {}", outcome.stderr));
@@ -193,14 +191,12 @@ fn every_byte_of_the_tables_damaged() {
 }
 
 fn assemble(session: &mut Session, name: &str, extra: &str) {
-    let dir = session.dir().to_owned();
     let text = format!(
         "    .section .text.x,\"ax\",@progbits\n    .globl x\n    .type x,@function\nx:\n    ret\n    .size x, .-x\n\
          {extra}\n    .section .note.GNU-stack,\"\",@progbits\n"
     );
     session.write(&format!("{name}.s"), text);
-    let job = Job::new(&dir, "clang-19").words("-c").arg(format!("{name}.s"));
-    session.must(&job.arg("-o").arg(format!("{name}.o")));
+    session.cmd(&format!("clang-19 -c {name}.s -o {name}.o"));
 }
 
 #[test]
@@ -211,12 +207,8 @@ fn unknown_section_type() {
     assemble(&mut session, "strange", "    .section .strange,\"\",@0x80001234\n    .long 1, 2, 3");
     for linker in Linker::ALL {
         warned(&mut session, linker, "main.o strange.o", &["strange.o", ".strange"]);
-        let dir = session.dir().to_owned();
-        let job =
-            Job::new(&dir, "gcc").words("-B shims main.o strange.o -o out -Wl,--prune-report=report.json");
-        session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
-        let names =
-            crate::matrix::limit_names(&crate::matrix::report(&session, &session.path("report.json")));
+        session.link(linker, "gcc -B shims main.o strange.o -o out -Wl,--prune-report=report.json");
+        let names = crate::reports::limit_names(&session.report("report.json"));
         session.check(names.iter().any(|n| n == "unknown-section-type"), &format!("limits {names:?}"));
     }
 }
@@ -226,7 +218,7 @@ fn unknown_relocation_type() {
     let mut session = prepare("relocation-type");
     assemble(&mut session, "strange", "    .section .data.d,\"aw\",@progbits\nd:  .quad x\n    .quad x");
     // The first relocation against `x`: its type is the low half of r_info.
-    let mut bytes = std::fs::read(session.path("strange.o")).unwrap();
+    let mut bytes = session.bytes("strange.o");
     let r_64 = (1u32..40).find_map(|symbol| {
         let info = (u64::from(symbol) << 32 | 1).to_le_bytes();
         bytes.windows(8).position(|w| w == info)
@@ -251,7 +243,7 @@ fn malformed_unwind_section() {
 
 #[test]
 fn inputs_that_change_during_the_link() {
-    // A linker that changes an input, and then links: nothing is published of what was read before.
+    // The linker changes an input before it links. The pruned output is then not used.
     let mut session = prepare("changing");
     let dir = session.dir().to_owned();
     let linker = session
@@ -276,12 +268,11 @@ fn little_memory_and_few_files() {
     for linker in Linker::ALL {
         for limit in ["-v 60000", "-v 90000", "-v 150000", "-v 300000", "-n 8", "-n 16"] {
             let mut statuses = Vec::new();
-            // Near its limit mold fails by chance: it is asked several times, and ours must be one of its ends, or a link, which is one too.
+            // Near the limit mold fails at random. It runs several times; the pruned link must succeed, or fail in one of the same ways.
             let plain = std::iter::repeat_n(linker.path(), if linker == Linker::Mold { 8 } else { 1 });
             for program in plain.chain([session.path("shims/ld")]) {
                 let line = format!("ulimit {limit}; exec {} main.o x.o -e main -o out", program.display());
-                let outcome = session
-                    .run(&Job::new(&dir, "sh").arg("-c").arg(line).env("LTO_PRUNE_LINKER", linker.path()));
+                let outcome = session.run(&Job::new(&dir, "sh").arg("-c").arg(line).by(linker));
                 session.check(!outcome.stderr.contains("panicked"), &outcome.stderr);
                 statuses.push(outcome.status);
             }
@@ -307,7 +298,7 @@ fn copies_that_outgrow_the_limit_of_files() {
     for linker in Linker::ALL {
         let line = |limit: &str, program: &std::path::Path| {
             let line = format!("ulimit -f {limit}; exec {} main.o big.o -e main -o out", program.display());
-            Job::new(&dir, "sh").arg("-c").arg(line).env("LTO_PRUNE_LINKER", linker.path())
+            Job::new(&dir, "sh").arg("-c").arg(line).by(linker)
         };
         let read = || std::fs::read(dir.join("out")).unwrap();
         session.must(&line("200", &linker.path()));
@@ -342,16 +333,17 @@ fn damaged_section_headers() {
         int dead(int x) { return x + 1; }\n\
         void _start(void) { g(); __asm__ volatile (\"mov $60, %eax; xor %edi, %edi; syscall\"); }\n",
     );
-    session.must(&Job::new(&dir, "gcc").words("-O1 -fno-pic -ffunction-sections -c group.c"));
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.cmd("gcc -O1 -fno-pic -ffunction-sections -c group.c");
+    session.shims();
     // The offsets in a header of: type, flags, the file offset, size, sh_link, sh_info.
     let bits =
         [(4, 1), (4, 0x16), (9, 8), (24, 1), (24, 8), (25, 1), (32, 8), (40, 1), (40, 8), (44, 1), (44, 8)];
-    for (object, linker) in ["sections.o", "debug.o", "group.o"]
+    let linkers = [Linker::Lld, Linker::Bfd, Linker::Gold, Linker::Mold].into_iter().enumerate();
+    for (object, (turn, linker)) in ["sections.o", "debug.o", "group.o"]
         .into_iter()
-        .flat_map(|object| [Linker::Lld, Linker::Bfd, Linker::Gold, Linker::Mold].map(|l| (object, l)))
+        .flat_map(|object| linkers.clone().map(move |l| (object, l)))
     {
-        let good = std::fs::read(session.path(object)).unwrap();
+        let good = session.bytes(object);
         let headers = u64::from_le_bytes(good[0x28..0x30].try_into().unwrap()) as usize;
         let count = usize::from(u16::from_le_bytes(good[0x3c..0x3e].try_into().unwrap()));
         let names: Vec<String> = object::Object::sections(&object::File::parse(&*good).unwrap())
@@ -373,7 +365,8 @@ fn damaged_section_headers() {
             let table = u64::from_le_bytes(good[start..start + 8].try_into().unwrap()) as usize;
             damages.extend([1 ^ 2, 1 ^ 4, 1 ^ 23].map(|bits| (table + 24 + 8, bits)));
         }
-        for (at, bit) in damages {
+        // Two of the four linkers get each damaged object.
+        for (at, bit) in damages.into_iter().skip(turn % 2).step_by(2) {
             let mut bytes = good.clone();
             bytes[at] ^= bit;
             session.write("damaged.o", &bytes);
@@ -381,7 +374,7 @@ fn damaged_section_headers() {
                 // gold runs on and on with some objects, not every time.
                 let job =
                     Job::new(&dir, "timeout").words("-s KILL 20").arg(program).words("damaged.o -o out");
-                session.run(&job.env("LTO_PRUNE_LINKER", linker.path()))
+                session.run(&job.by(linker))
             };
             let plain = run(&mut session, linker.path());
             // gold's own failures say nothing about the object. The status of one that was ended is that of the signal.
@@ -399,6 +392,6 @@ fn damaged_section_headers() {
         }
         let what = format!("{object}, {}", linker.name());
         session.check(differing.is_empty(), &format!("{what}:\n{}", differing.join("\n")));
-        session.check(refused > 8, &format!("{what} refuses {refused} objects"));
+        session.check(refused > 4, &format!("{what} refuses {refused} objects"));
     }
 }

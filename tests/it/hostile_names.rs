@@ -52,19 +52,15 @@ fn no_name_reaches_the_terminal() {
         calls.join(" + ")
     );
     session.write("main.c", main);
-    session.must(&Job::new(&dir, "gcc").words("-O1 -ffunction-sections -c main.c"));
-    let object = rename(&fs::read(session.path("main.o")).unwrap());
+    session.cmd("gcc -O1 -ffunction-sections -c main.c");
+    let object = rename(&session.bytes("main.o"));
     let hostile_file = "file\x1b[31m\u{202e}.o";
     session.write("main.o", &object);
     session.write(hostile_file, &object);
-    session.must(&Job::new(&dir, "ar").words("rcs all.a main.o"));
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.cmd("ar rcs all.a main.o");
+    session.shims();
     let link = |words: &str, file: &str| {
-        Job::new(&dir, "gcc")
-            .words("-B shims -o out")
-            .arg(file)
-            .words(words)
-            .env("LTO_PRUNE_LINKER", Linker::Lld.path())
+        Job::new(&dir, "gcc").words("-B shims -o out").arg(file).words(words).by(Linker::Lld)
     };
     let report =
         "-Wl,--prune-no-cache,--prune-report=report.json,--prune-remarks=remarks.yaml,--prune-log=log.jsonl";

@@ -1,8 +1,7 @@
-//! Links in which the linker's own `--gc-sections` removes all that goes: the originals are linked, and the output is the plain one.
+//! Links where the linker's own `--gc-sections` removes all dead code: the original objects are linked, and the output is the plain one.
 
 use std::fs;
 
-use crate::matrix;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
@@ -15,7 +14,7 @@ fn outcome(session: &mut Session, flags: &str, options: &str) -> (bool, bool) {
     session.must(&Job::new(&dir, "gcc").words("-O1 -fno-inline -c main.c").words(flags));
     let lld = Linker::Lld.path();
     if !session.path("shims").exists() {
-        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        session.shims();
         tools::shim_dir(&session.path("plain"), &lld);
     }
     for (folder, output) in [("plain", "plain.out"), ("shims", "ours.out")] {
@@ -30,8 +29,8 @@ fn outcome(session: &mut Session, flags: &str, options: &str) -> (bool, bool) {
         session.must(&job.env("LTO_PRUNE_LINKER", &lld));
         session.must(&Job::new(&dir, format!("./{output}")));
     }
-    let same = fs::read(session.path("plain.out")).unwrap() == fs::read(session.path("ours.out")).unwrap();
-    let report = matrix::report(session, &session.path("report.json"));
+    let same = session.bytes("plain.out") == session.bytes("ours.out");
+    let report = session.report("report.json");
     (same, report["pruned"].as_bool().unwrap())
 }
 
@@ -76,16 +75,16 @@ fn is_analysed(session: &mut Session, functions: usize, flags: &str, options: &s
     session.write("many.c", source);
     session.must(&Job::new(&dir, "gcc").words("-O1 -c many.c").words(flags));
     let job = Job::new(&dir, "gcc").words("many.o -Wl,--gc-sections -B shims -o many").words(options);
-    let job = job.words("-Wl,--prune-time -Wl,--prune-no-cache").env("LTO_PRUNE_LINKER", Linker::Lld.path());
+    let job = job.words("-Wl,--prune-time -Wl,--prune-no-cache").by(Linker::Lld);
     let outcome = session.must(&job);
-    session.must(&Job::new(&dir, "./many"));
+    session.cmd("./many");
     outcome.stderr.contains("summarise")
 }
 
 #[test]
 fn a_link_of_whole_sections_is_not_analysed() {
     let mut session = Session::new("linker_gc/whole");
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     let sections = "-ffunction-sections -fdata-sections";
     for (functions, flags, options, expected) in [
         (200, sections, "", false),
@@ -102,10 +101,10 @@ fn a_link_of_whole_sections_is_not_analysed() {
         let found = is_analysed(&mut session, functions, flags, options);
         session.check_eq(&found, &expected, &format!("{functions} functions, {flags} {options}"));
     }
-    // Who asks what goes changes nothing of the link.
+    // A report changes nothing of the link.
     let mut link = |options| {
         let is_analysed = is_analysed(&mut session, 200, sections, options);
-        (is_analysed, fs::read(session.path("many")).unwrap())
+        (is_analysed, session.bytes("many"))
     };
     let (_, alone) = link("");
     let outputs = ["-Wl,--prune-report=report.json", "-Wl,--prune-strict"].map(link);
@@ -119,7 +118,7 @@ fn a_link_of_whole_sections_is_not_analysed() {
 fn a_link_in_which_no_module_is_worth_dividing_is_not_indexed() {
     let mut session = Session::new("linker_gc/not-indexed");
     let dir = session.dir().to_owned();
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     tools::shim_dir(&session.path("plain"), &Linker::Lld.path());
     // More live code than the budget of called values.
     let function =
@@ -133,13 +132,13 @@ fn a_link_in_which_no_module_is_worth_dividing_is_not_indexed() {
     );
     session.write("half.c", "void f0(void); void one(void);\nint main(void) { f0(); one(); return 0; }\n");
     session.write("odd.s", ".globl odd\n.text\nodd: ret\n.section .odd,\"a\",@0x6fffff01\n.quad 1\n");
-    session.must(&Job::new(&dir, "gcc").words("-O1 -ffunction-sections -c many.c main.c half.c"));
-    session.must(&Job::new(&dir, "gcc").words("-O1 -c mono.c odd.s"));
+    session.cmd("gcc -O1 -ffunction-sections -c many.c main.c half.c");
+    session.cmd("gcc -O1 -c mono.c odd.s");
     let mut link = |folder: &str, words: &str| {
         let job = Job::new(&dir, "gcc").words("many.o mono.o -Wl,--gc-sections -o out -B").arg(folder);
-        let outcome = session.must(&job.words(words).env("LTO_PRUNE_LINKER", Linker::Lld.path()));
-        session.must(&Job::new(&dir, "./out"));
-        (outcome.stderr, fs::read(session.path("out")).unwrap())
+        let outcome = session.must(&job.words(words).by(Linker::Lld));
+        session.cmd("./out");
+        (outcome.stderr, session.bytes("out"))
     };
     let (_, plain) = link("plain", "main.o");
     let time = "-Wl,--prune-time -Wl,--prune-no-cache";
@@ -159,7 +158,7 @@ fn a_link_in_which_no_module_is_worth_dividing_is_not_indexed() {
 fn a_link_of_bitcode_is_left_to_llvm() {
     let mut session = Session::new("linker_gc/bitcode");
     let dir = session.dir().to_owned();
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     // Each function has a kilobyte of text, so that it is worth not to be read.
     let text = "nop\\n".repeat(200);
     let function = |i: usize| format!("void f{i}(void) {{ __asm__(\"{text}\"); }}\n");
@@ -171,20 +170,19 @@ fn a_link_of_bitcode_is_left_to_llvm() {
     session.write("caller.c", "int live(void);\nvoid f0(void);\nint main(void) { f0(); return live(); }\n");
     let clang = tools::tool("clang-19");
     session.must(&Job::new(&dir, &clang).words("-O1 -flto=thin -c many.c main.c caller.c"));
-    session.must(&Job::new(&dir, "gcc").words("-O1 -c native.c keeper.c"));
+    session.cmd("gcc -O1 -c native.c keeper.c");
     session.write(
         "large.c",
         "void dead(void) { __asm__(\".skip 4096, 0x90\"); }\nint live(void) { return 0; }\n",
     );
-    session.must(&Job::new(&dir, "gcc").words("-O1 -c large.c"));
+    session.cmd("gcc -O1 -c large.c");
     let mut link = |inputs: &str, options: &str| {
         let job = Job::new(&dir, &clang).words("-O1 -flto=thin many.o -o many").words(inputs).words(options);
         let job = job.arg(format!("--ld-path={}", session.path("shims/ld.lto-prune").display()));
-        let job =
-            job.words("-Wl,--prune-time -Wl,--prune-no-cache").env("LTO_PRUNE_LINKER", Linker::Lld.path());
+        let job = job.words("-Wl,--prune-time -Wl,--prune-no-cache").by(Linker::Lld);
         let outcome = session.must(&job);
-        session.must(&Job::new(&dir, "./many"));
-        (outcome.stderr.contains("summarise"), fs::read(session.path("many")).unwrap())
+        session.cmd("./many");
+        (outcome.stderr.contains("summarise"), session.bytes("many"))
     };
     let (is_analysed, alone) = link("main.o", "");
     assert!(!is_analysed, "bitcode alone is analysed");

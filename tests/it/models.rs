@@ -1,7 +1,7 @@
-//! Models of library functions, held against what the functions do: the programs of `fixtures/library_models` call them and say where results
-//! point, what was stored where, and what callbacks got.
+//! Models of library functions, compared with the functions: the programs of `fixtures/library_models` call them, and print where results point,
+//! which addresses were stored, and the arguments of callbacks.
 //!
-//! It finds a model that says too little about what these calls do; what a function does on other arguments it can't see.
+//! The test finds effects that a model lacks, for the arguments of these calls only.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ impl Call {
     }
 }
 
-/// Where an address points, as the program writes it.
+/// The object that an address points to, as the program prints it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     None,
@@ -79,7 +79,7 @@ fn may_return(model: &Model, call: &Call, result: Place) -> bool {
         (Place::Object(k, start), Effect::Returns { argument, exact }) => {
             call.is(*argument, k) && (start || !exact)
         }
-        // What was in an object before, nobody has written down; that the argument is one can be said.
+        // The test does not know the former contents of an object, only that the argument is an object.
         (Place::Object(..), Effect::ReturnsContents { argument: n, .. }) => call.has_object(*n),
         (Place::Object(..), e) => {
             matches!(e, Effect::ReturnsHeld | Effect::ReturnsWithinContentsOfHeld | Effect::ReturnsUnknown)

@@ -1,7 +1,6 @@
 //! Our own options, and the linker's side outputs, which name the user's files and not ours.
 
-use crate::elf::Facts;
-use crate::matrix;
+use crate::reports;
 use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
@@ -11,12 +10,11 @@ const LIB: &str = "int callee(int x) { return x + 1; }\nint dead_three(void) { r
 
 fn prepare(name: &str) -> Session {
     let mut session = Session::new(&format!("options/{name}"));
-    let dir = session.dir().to_owned();
     session.write("main.c", MAIN);
     session.write("lib.c", LIB);
-    session.must(&Job::new(&dir, "gcc").words("-O1 -fno-inline -ffunction-sections -c main.c lib.c"));
-    session.must(&Job::new(&dir, "ar").words("qcs liblib.a lib.o"));
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.cmd("gcc -O1 -fno-inline -ffunction-sections -c main.c lib.c");
+    session.cmd("ar qcs liblib.a lib.o");
+    session.shims();
     for linker in Linker::ALL {
         tools::shim_dir(&session.path(&format!("plain-{}", linker.name())), &linker.path());
     }
@@ -26,11 +24,11 @@ fn prepare(name: &str) -> Session {
 /// Link main.o and liblib.a through us with `options`.
 fn link(session: &mut Session, linker: Linker, options: &str) -> Outcome {
     let job = Job::new(session.dir(), "gcc").words("-B shims main.o liblib.a -o out").words(options);
-    session.must(&job.env("LTO_PRUNE_LINKER", linker.path()))
+    session.must(&job.by(linker))
 }
 
 fn defined(session: &Session) -> std::collections::BTreeSet<String> {
-    Facts::read(&session.path("out")).unwrap().defined
+    session.facts("out").defined
 }
 
 #[test]
@@ -40,9 +38,9 @@ fn level_off_is_the_plain_link() {
         let dir = session.dir().to_owned();
         let plain = format!("-B plain-{} main.o liblib.a -o out", linker.name());
         session.must(&Job::new(&dir, "gcc").words(&plain));
-        let expected = std::fs::read(session.path("out")).unwrap();
+        let expected = session.bytes("out");
         link(&mut session, linker, "-Wl,--prune-level=off");
-        session.check(std::fs::read(session.path("out")).unwrap() == expected, "outputs differ");
+        session.check(session.bytes("out") == expected, "outputs differ");
     }
 }
 
@@ -51,7 +49,7 @@ fn keep_names_roots() {
     let mut session = prepare("keep");
     link(&mut session, Linker::Lld, "-Wl,--prune-keep=dead_t*");
     let names = defined(&session);
-    // What it refers to is kept with it.
+    // Its references are kept with it.
     for name in ["dead_two", "dead_one", "dead_three"] {
         session.check(names.contains(name), &format!("{name} is gone"));
     }
@@ -61,33 +59,10 @@ fn keep_names_roots() {
 }
 
 #[test]
-fn limit_drops_only_the_first() {
-    let mut session = prepare("limit");
-    let mut counts = Vec::new();
-    for limit in ["0", "1", "2", "1000000"] {
-        link(&mut session, Linker::Lld, &format!("-Wl,--prune-limit={limit}"));
-        let names = defined(&session);
-        counts.push(["dead_one", "dead_two", "dead_three"].iter().filter(|n| names.contains(**n)).count());
-    }
-    session.check_eq(&counts[0], &3, "--prune-limit=0 drops nothing");
-    session.check(counts.is_sorted_by(|a, b| a >= b), &format!("more limit, fewer drops: {counts:?}"));
-    session.check_eq(&counts[3], &0, "a high limit drops all");
-}
-
-#[test]
-fn why_names_the_path_or_its_absence() {
-    let mut session = prepare("why");
-    let outcome = link(&mut session, Linker::Lld, "-Wl,--prune-why=callee -Wl,--prune-why=dead_one");
-    let text = format!("{}{}", outcome.stdout, outcome.stderr);
-    session.check(text.contains("callee") && text.contains("main"), &format!("no path to callee:\n{text}"));
-    session.check(text.contains("dead_one"), &format!("nothing on dead_one:\n{text}"));
-}
-
-#[test]
 fn report_adds_up() {
     let mut session = prepare("report");
     link(&mut session, Linker::Lld, "-Wl,--prune-report=report.json");
-    let report = matrix::report(&session, &session.path("report.json"));
+    let report = session.report("report.json");
     let atoms = report["atoms"].as_array().unwrap();
     let modules = report["modules"].as_array().unwrap();
     for atom in atoms {
@@ -98,7 +73,7 @@ fn report_adds_up() {
         let explained = atom["live"] == false || atom["witness"].is_object();
         session.check(explained, &format!("a live atom without a witness: {atom}"));
     }
-    let names = matrix::module_names(&report);
+    let names = reports::module_names(&report);
     let status = |name: &str| {
         let at = names.iter().position(|n| n.ends_with(name));
         modules[at.unwrap_or_else(|| session.fail(&format!("no {name} in {names:?}")))]["status"].clone()
@@ -119,8 +94,7 @@ fn emitted_objects_are_well_formed() {
     let mut session = prepare("emit");
     let dir = session.dir().to_owned();
     link(&mut session, Linker::Lld, "-Wl,--prune-emit=emit -g");
-    let find = Job::new(&dir, "find").words("emit -name *main.o -o -name *lib.o");
-    let objects = session.must(&find).stdout;
+    let objects = session.cmd("find emit -name *main.o -o -name *lib.o").stdout;
     let found: Vec<&str> = objects.lines().collect();
     session.check(!found.is_empty(), "no object in the emitted tree");
     for object in found {
@@ -137,17 +111,6 @@ fn emitted_objects_are_well_formed() {
         session.check(ours.len() <= theirs.len(), &format!("eu-elflint: {ours:#?}"));
         let read = session.must(&Job::new(&dir, "readelf").words("-aW").arg(object));
         session.check(read.stderr.is_empty(), &read.stderr);
-    }
-}
-
-#[test]
-fn repro_is_an_archive_of_the_link() {
-    let mut session = prepare("repro");
-    let dir = session.dir().to_owned();
-    link(&mut session, Linker::Lld, "-Wl,--prune-repro=repro.tar");
-    let names = session.must(&Job::new(&dir, "tar").words("tf repro.tar")).stdout;
-    for name in ["main.o", "liblib.a"] {
-        session.check(names.lines().any(|l| l.ends_with(name)), &format!("no {name} in\n{names}"));
     }
 }
 
@@ -183,10 +146,7 @@ fn no_report_is_lost() {
             for reports in [format!("{}/reports/%o.json", top.display()), format!("{up}reports/%o.json")] {
                 let job = Job::new(&top.join(folder), "gcc").arg("-B").arg(top.join("shims"));
                 let job = job.arg(top.join("main.o")).arg(top.join("liblib.a")).arg("-o").arg(output);
-                session.must(
-                    &job.arg(format!("-Wl,--prune-report={reports}"))
-                        .env("LTO_PRUNE_LINKER", Linker::Lld.path()),
-                );
+                session.must(&job.arg(format!("-Wl,--prune-report={reports}")).by(Linker::Lld));
             }
             outputs.push(output);
         }
@@ -194,7 +154,7 @@ fn no_report_is_lost() {
     let files = std::fs::read_dir(session.path("reports")).unwrap().map(|entry| entry.unwrap().path());
     let mut names: Vec<(String, String)> = files
         .map(|file| {
-            let report = matrix::report(&session, &file);
+            let report = reports::report(&session, &file);
             (
                 file.file_name().unwrap().to_string_lossy().into_owned(),
                 report["output"].as_str().unwrap().to_owned(),
@@ -209,16 +169,6 @@ fn no_report_is_lost() {
 }
 
 #[test]
-fn time_and_stats_are_printed() {
-    let mut session = prepare("time");
-    let outcome = link(&mut session, Linker::Lld, "-Wl,--prune-time -Wl,--prune-stats");
-    let text = format!("{}{}", outcome.stdout, outcome.stderr);
-    for pass in ["load", "resolve", "propagate", "emit", "link"] {
-        session.check(text.contains(pass), &format!("no {pass} in\n{text}"));
-    }
-}
-
-#[test]
 fn dependency_file_names_the_originals() {
     for linker in Linker::ALL {
         let mut session = prepare(&format!("depfile-{}", linker.name()));
@@ -226,9 +176,9 @@ fn dependency_file_names_the_originals() {
         let line = "main.o liblib.a -o out -Wl,--dependency-file=out.d";
         let plain = Job::new(&dir, "gcc").arg("-B").arg(format!("plain-{}", linker.name())).words(line);
         session.must(&plain);
-        let expected = std::fs::read_to_string(session.path("out.d")).unwrap();
+        let expected = session.text("out.d");
         link(&mut session, linker, "-Wl,--dependency-file=out.d");
-        let actual = std::fs::read_to_string(session.path("out.d")).unwrap();
+        let actual = session.text("out.d");
         if matches!(linker, Linker::Lld | Linker::Mold | Linker::Wild) {
             session.check_eq(&actual, &expected, "dependency file");
         }
@@ -255,9 +205,9 @@ fn dependency_file_has_the_order_of_reading() {
         for shims in ["plain-lld", "shims"] {
             let line = "main.o liblib.a -o out -Wl,--dependency-file=out.d,--no-warn-symbol-ordering";
             let job = Job::new(session.dir(), "gcc").arg("-B").arg(shims).words(line);
-            let job = job.arg(format!("-Wl,--{option}")).env("LTO_PRUNE_LINKER", Linker::Lld.path());
+            let job = job.arg(format!("-Wl,--{option}")).by(Linker::Lld);
             session.must(&job);
-            texts.push(std::fs::read_to_string(session.path("out.d")).unwrap());
+            texts.push(session.text("out.d"));
         }
         session.check_eq(&texts[1], &texts[0], option);
     }
@@ -270,14 +220,14 @@ fn dependency_file_of_a_thin_archive() {
         let dir = session.dir().to_owned();
         session.write("more.c", "int more(void) { return 1; }\n");
         session.write("less.c", "int less(void) { return 1; }\n");
-        session.must(&Job::new(&dir, "gcc").words("-c -ffunction-sections more.c less.c"));
-        session.must(&Job::new(&dir, "ar").words("qcsT thin.a more.o less.o"));
+        session.cmd("gcc -c -ffunction-sections more.c less.c");
+        session.cmd("ar qcsT thin.a more.o less.o");
         let mut names = Vec::new();
         for shims in [format!("plain-{}", linker.name()), "shims".to_owned()] {
             let line = "main.o liblib.a thin.a -o out -Wl,-u,more,--dependency-file=out.d";
             let job = Job::new(&dir, "gcc").arg("-B").arg(shims).words(line);
-            session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
-            let text = std::fs::read_to_string(session.path("out.d")).unwrap();
+            session.must(&job.by(linker));
+            let text = session.text("out.d");
             let words = text.split_whitespace().filter(|word| *word != "\\");
             names.push(words.map(str::to_owned).collect::<std::collections::BTreeSet<_>>());
         }
@@ -291,7 +241,7 @@ fn map_names_the_originals() {
     for linker in Linker::ALL.into_iter().filter(|l| *l != Linker::Wild) {
         let mut session = prepare(&format!("map-{}", linker.name()));
         link(&mut session, linker, "-Wl,-Map=out.map");
-        let map = std::fs::read_to_string(session.path("out.map")).unwrap();
+        let map = session.text("out.map");
         let named = |name: &str| map.lines().any(|l| l.split_whitespace().any(|w| w.starts_with(name)));
         for name in ["main.o", "liblib.a(lib.o)"] {
             session.check(named(name), &format!("no {name} in\n{map}"));
@@ -306,18 +256,16 @@ fn map_names_the_originals() {
 #[test]
 fn summaries_can_be_made_ahead() {
     let mut session = prepare("summarize");
-    let dir = session.dir().to_owned();
-    let job = Job::new(&dir, tools::lto_prune()).words("summarize main.o -o main.o.ltosum");
-    session.must(&job);
-    let text = session.must(&Job::new(&dir, tools::lto_prune()).words("dump main.o.ltosum")).stdout;
+    session.cmd("lto-prune summarize main.o -o main.o.ltosum");
+    let text = session.cmd("lto-prune dump main.o.ltosum").stdout;
     for name in ["dead_one", "dead_two", "callee"] {
         session.check(text.contains(name), &format!("no {name} in\n{text}"));
     }
     link(&mut session, Linker::Lld, "-Wl,--prune-no-cache");
     session.check(!defined(&session).contains("dead_one"), "dead_one with a summary made ahead");
     // A summary of other bytes is ignored.
-    session.must(&Job::new(&dir, tools::lto_prune()).words("summarize lib.o -o main.o.ltosum"));
+    session.cmd("lto-prune summarize lib.o -o main.o.ltosum");
     link(&mut session, Linker::Lld, "-Wl,--prune-no-cache");
     session.check(!defined(&session).contains("dead_one"), "dead_one with another file's summary");
-    session.must(&Job::new(&dir, "./out"));
+    session.cmd("./out");
 }

@@ -1,117 +1,89 @@
-//! The check of the output finds a wrong one: a linker that makes something else of the pruned objects is not believed.
+//! The check of the output detects a wrong output, and the originals are linked instead.
 //!
-//! A stand-in for each linker does the plain link as it is asked to, and any other link by a line of its own. The originals must then
-//! be linked, with one warning that says what was wrong, and with `--prune-strict` there must be no output. What the check takes for right is
-//! held by the fixtures, in which a warning is a failure.
+//! A script replaces each linker. It makes the plain link as requested, and makes a different link of the pruned objects. There must be one warning
+//! that names the difference, and no output with `--prune-strict`. The fixtures show that the check accepts correct outputs: there a warning is a
+//! failure.
 
 use std::path::PathBuf;
 
 use crate::compare;
 use crate::run::{Job, Session};
-use crate::tools::{self, Linker};
+use crate::tools::Linker;
 
 const MAIN: &str = "int a(void);\nint dead(void) { return a() + 1; }\nint main(void) { return a(); }\n\
                     __attribute__((visibility(\"hidden\"))) int gone(void) { return a() + 2; }\n";
 
-/// A wrong output: the line, what the linker makes in place of the pruned link, and what the warning says of it.
-struct Wrong {
-    right: &'static str,
-    wrong: &'static str,
-    says: &'static str,
-}
+/// A wrong output: the line, the line that the linker uses instead for the pruned link, and the text of the warning.
+type Wrong = (&'static str, &'static str, &'static str);
 
 const EXECUTABLE: &str = "-e main main.o liba.so";
 const STATIC: &str = "-e main main.o a.o";
-// With a soname, so that no linker writes the path of the output into it, and so none is asked to write to its own place.
+// With a soname no linker writes the path of the output into it.
 const LIBRARY: &str = "-shared -soname=lib.so main.o a.o";
 
 const INIT: &str = "-shared -soname=lib.so main.o a.o begin.o";
 const FINI: &str = "-shared -soname=lib.so main.o a.o end.o";
 
 const WRONG: &[Wrong] = &[
-    Wrong { right: EXECUTABLE, wrong: "-e main main.o a.o", says: "needs [], not [liba.so]" },
-    Wrong {
-        right: EXECUTABLE,
-        wrong: "-e main main.o liba.so --no-as-needed libb.so",
-        says: "needs [liba.so libb.so], not [liba.so]",
-    },
-    Wrong {
-        right: "-e main main.o liba.so --no-as-needed libb.so",
-        wrong: "-e main main.o --no-as-needed libb.so liba.so",
-        says: "needs [libb.so liba.so], not [liba.so libb.so]",
-    },
-    Wrong { right: LIBRARY, wrong: "-shared main.o a.o --version-script=none.map", says: "does not export " },
-    Wrong {
-        right: "-shared -soname=lib.so main.o a.o --version-script=main.map",
-        wrong: "-shared main.o --version-script=main.map",
-        says: "has a as undefined",
-    },
-    Wrong {
-        right: EXECUTABLE,
-        wrong: "-e main main.o init.o liba.so",
-        says: "bytes of init array, not 0 to 0",
-    },
-    Wrong {
-        right: "-e main main.o init.o liba.so",
-        wrong: "-e main main.o liba.so",
-        says: "has 0 bytes of init array, not 8 to 8",
-    },
-    Wrong {
-        right: EXECUTABLE,
-        wrong: "-e main main.o fini.o liba.so",
-        says: "bytes of fini array, not 0 to 0",
-    },
-    Wrong {
-        right: "-z noexecstack -e main main.o liba.so",
-        wrong: "-z execstack -e main main.o liba.so",
-        says: "has an executable stack",
-    },
-    Wrong {
-        right: "-z execstack -e main main.o liba.so",
-        wrong: "-z noexecstack -e main main.o liba.so",
-        says: "has no executable stack",
-    },
-    Wrong {
-        right: "-e main main.o liba.so --as-needed libb.so",
-        wrong: "-e main main.o liba.so --no-as-needed libb.so",
-        says: "needs [liba.so libb.so], not [liba.so]",
-    },
-    Wrong {
-        right: "-shared -soname=lib.so main.o a.o --version-script=one.map",
-        wrong: "-shared -soname=lib.so main.o a.o --version-script=two.map",
-        says: "does not export main@@V1",
-    },
-    Wrong {
-        right: "-shared -soname=lib.so main.o a.o version.o --version-script=open.map",
-        wrong: "-shared -soname=lib.so main.o a.o --version-script=open.map",
-        says: "does not export api@V1",
-    },
-    Wrong {
-        right: LIBRARY,
-        wrong: "-shared -soname=other.so main.o a.o",
-        says: "has the soname [other.so], not [lib.so]",
-    },
-    Wrong {
-        right: "--dynamic-linker=/lib/one.so -e main main.o liba.so",
-        wrong: "--dynamic-linker=/lib/other.so -e main main.o liba.so",
-        says: "has the interpreter [/lib/other.so], not [/lib/one.so]",
-    },
-    Wrong { right: INIT, wrong: LIBRARY, says: "has no DT_INIT" },
-    Wrong { right: LIBRARY, wrong: INIT, says: "has a DT_INIT" },
-    Wrong { right: FINI, wrong: LIBRARY, says: "has no DT_FINI" },
-    Wrong { right: LIBRARY, wrong: FINI, says: "has a DT_FINI" },
-    Wrong {
-        right: "--no-gc-sections -e main main.o tls.o liba.so",
-        wrong: EXECUTABLE,
-        says: "has no thread-local data",
-    },
-    Wrong { right: EXECUTABLE, wrong: "-e main main.o tls.o liba.so", says: "has thread-local data" },
-    Wrong { right: STATIC, wrong: "-e 0 main.o a.o", says: "an executable without entry" },
-    Wrong { right: STATIC, wrong: "-r main.o a.o", says: "neither executable nor shared library" },
-    Wrong { right: EXECUTABLE, wrong: "-e main missing.o", says: "the linker refused the pruned objects" },
+    (EXECUTABLE, "-e main main.o a.o", "needs [], not [liba.so]"),
+    (EXECUTABLE, "-e main main.o liba.so --no-as-needed libb.so", "needs [liba.so libb.so], not [liba.so]"),
+    (
+        "-e main main.o liba.so --no-as-needed libb.so",
+        "-e main main.o --no-as-needed libb.so liba.so",
+        "needs [libb.so liba.so], not [liba.so libb.so]",
+    ),
+    (LIBRARY, "-shared main.o a.o --version-script=none.map", "does not export "),
+    (
+        "-shared -soname=lib.so main.o a.o --version-script=main.map",
+        "-shared main.o --version-script=main.map",
+        "has a as undefined",
+    ),
+    (EXECUTABLE, "-e main main.o init.o liba.so", "bytes of init array, not 0 to 0"),
+    ("-e main main.o init.o liba.so", "-e main main.o liba.so", "has 0 bytes of init array, not 8 to 8"),
+    (EXECUTABLE, "-e main main.o fini.o liba.so", "bytes of fini array, not 0 to 0"),
+    (
+        "-z noexecstack -e main main.o liba.so",
+        "-z execstack -e main main.o liba.so",
+        "has an executable stack",
+    ),
+    (
+        "-z execstack -e main main.o liba.so",
+        "-z noexecstack -e main main.o liba.so",
+        "has no executable stack",
+    ),
+    (
+        "-e main main.o liba.so --as-needed libb.so",
+        "-e main main.o liba.so --no-as-needed libb.so",
+        "needs [liba.so libb.so], not [liba.so]",
+    ),
+    (
+        "-shared -soname=lib.so main.o a.o --version-script=one.map",
+        "-shared -soname=lib.so main.o a.o --version-script=two.map",
+        "does not export main@@V1",
+    ),
+    (
+        "-shared -soname=lib.so main.o a.o version.o --version-script=open.map",
+        "-shared -soname=lib.so main.o a.o --version-script=open.map",
+        "does not export api@V1",
+    ),
+    (LIBRARY, "-shared -soname=other.so main.o a.o", "has the soname [other.so], not [lib.so]"),
+    (
+        "--dynamic-linker=/lib/one.so -e main main.o liba.so",
+        "--dynamic-linker=/lib/other.so -e main main.o liba.so",
+        "has the interpreter [/lib/other.so], not [/lib/one.so]",
+    ),
+    (INIT, LIBRARY, "has no DT_INIT"),
+    (LIBRARY, INIT, "has a DT_INIT"),
+    (FINI, LIBRARY, "has no DT_FINI"),
+    (LIBRARY, FINI, "has a DT_FINI"),
+    ("--no-gc-sections -e main main.o tls.o liba.so", EXECUTABLE, "has no thread-local data"),
+    (EXECUTABLE, "-e main main.o tls.o liba.so", "has thread-local data"),
+    (STATIC, "-e 0 main.o a.o", "an executable without entry"),
+    (STATIC, "-r main.o a.o", "neither executable nor shared library"),
+    (EXECUTABLE, "-e main missing.o", "the linker refused the pruned objects"),
 ];
 
-/// A linker that does the link to `out` as it is told to, and any other one as `wrong.line` says.
+/// A script that makes the link to `out` as requested, and any other link as `wrong.line` says.
 fn stand_in(session: &Session, linker: Linker) -> PathBuf {
     let body = r#"#!/bin/sh
 previous= output=
@@ -145,10 +117,9 @@ fn prepare(linker: Linker) -> Session {
     let sources = "main.c a.c b.c init.c fini.c begin.c end.c tls.c version.c";
     session.must(&Job::new(&dir, "gcc").words("-O1 -fPIC -ffunction-sections -c").words(sources));
     for name in ["a", "b"] {
-        let job = Job::new(&dir, "gcc").words("-shared -nostdlib -o").arg(format!("lib{name}.so"));
-        session.must(&job.arg(format!("-Wl,-soname,lib{name}.so")).arg(format!("{name}.o")));
+        session.cmd(&format!("gcc -shared -nostdlib -o lib{name}.so -Wl,-soname,lib{name}.so {name}.o"));
     }
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     session
 }
 
@@ -158,15 +129,15 @@ fn each_is_found(linker: Linker) {
     let stand_in = stand_in(&session, linker);
     let job = |program: PathBuf| Job::new(&dir, program).env("LTO_PRUNE_LINKER", &stand_in);
     // mold takes the beginning of the code for an entry that isn't there.
-    let is_wrong = |w: &&Wrong| match linker {
-        Linker::Mold => !w.wrong.starts_with("-e 0"),
-        // What a version script does to names with an explicit version is its own.
-        Linker::Bfd => !w.says.contains("api@"),
+    let is_wrong = |(_, wrong, says): &&Wrong| match linker {
+        Linker::Mold => !wrong.starts_with("-e 0"),
+        // GNU ld treats names with an explicit version in its own way.
+        Linker::Bfd => !says.contains("api@"),
         // It has no DT_INIT for a function of that name, and exports what has an explicit version by its own rules.
-        Linker::Wild => !w.says.contains("DT_") && !w.says.contains("api@"),
+        Linker::Wild => !says.contains("DT_") && !says.contains("api@"),
         _ => true,
     };
-    for Wrong { right, wrong, says } in WRONG.iter().filter(is_wrong) {
+    for (right, wrong, says) in WRONG.iter().filter(is_wrong) {
         session.write("wrong.line", wrong);
         session.must(&job(linker.path()).words(right).words("-o out"));
         let plain = std::fs::read(dir.join("out")).unwrap();

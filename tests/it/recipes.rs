@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::elf::Facts;
 use crate::run::{Job, Session};
 use crate::tools;
 
@@ -39,9 +38,7 @@ fn run(name: &str, files: &[(&str, &str)]) -> Session {
     }
     let recipes = recipes();
     let blocks = recipes[""].iter().chain(&recipes[name]).map(String::as_str).collect::<Vec<_>>();
-    let mut path = tools::lto_prune().parent().unwrap().as_os_str().to_owned();
-    path.push(":");
-    path.push(std::env::var_os("PATH").unwrap());
+    let path = tools::path_with(tools::lto_prune().parent().unwrap());
     let mut job = Job::new(&dir, "bash").arg("-euc").arg(blocks.concat()).env("PATH", path);
     // cargo and rustup are where they are.
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
@@ -64,7 +61,7 @@ fn check_reported(mut session: Session, program: &str, output: &str, is_pruned: 
     let dir = session.dir().to_owned();
     let outcome = session.must(&Job::new(&dir, dir.join(program)));
     session.check_eq(&outcome.stdout.as_str(), &"2\n", "output of the program");
-    let facts = Facts::read(&session.path(program)).unwrap();
+    let facts = session.facts(program);
     session.check(facts.defined.contains("helper"), "helper is gone");
     for name in ["dead", "dead_helper"] {
         session.check(!facts.defined.contains(name), &format!("{name} is not gone"));
@@ -73,10 +70,10 @@ fn check_reported(mut session: Session, program: &str, output: &str, is_pruned: 
     let mut reports = std::fs::read_dir(session.path("reports")).unwrap().map(|entry| entry.unwrap().path());
     let of_program = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(output);
     let report = reports.find(of_program).unwrap_or_else(|| session.fail("no report"));
-    let report = crate::matrix::report(&session, &report);
+    let report = crate::reports::report(&session, &report);
     session.check_eq(&report["pruned"], &is_pruned.into(), "pruned");
     // The log of the build has what the compiler may hide.
-    let log = std::fs::read_to_string(session.path("prune.log")).unwrap();
+    let log = session.text("prune.log");
     let output = report["output"].as_str().unwrap();
     session.check(log.lines().any(|line| line.starts_with(&format!("lto-prune: {output}: "))), &log);
 }
@@ -100,13 +97,13 @@ fn autotools() {
         app_SOURCES = main.c\napp_LDADD = libhelper.a\n";
     let files =
         [("configure.ac", configure), ("Makefile.am", makefile), ("main.c", MAIN), ("helper.c", HELPER)];
-    // A release comes with its configure script, which is younger than what it was made of.
+    // A release has a configure script that is newer than its sources.
     let mut release = Session::new("recipes/release");
     let dir = release.dir().to_owned();
     for (file, text) in files {
         release.write(file, text);
     }
-    release.must(&Job::new(&dir, "autoreconf").arg("-i"));
+    release.cmd("autoreconf -i");
     let made =
         ["aclocal.m4", "ar-lib", "compile", "depcomp", "install-sh", "missing", "Makefile.in", "configure"];
     let made = made.map(|name| (name, std::fs::read_to_string(dir.join(name)).unwrap()));
@@ -134,9 +131,9 @@ fn cmake_package() {
         + enable;
     let files = [("CMakeLists.txt", lists.as_str()), ("main.c", MAIN), ("helper.c", HELPER)];
     let session = run("CMake package", &files);
-    let plain = Facts::read(&session.path("build/plain")).unwrap();
+    let plain = session.facts("build/plain");
     session.check(plain.defined.contains("dead"), "a target that was not named is pruned");
-    let made = std::fs::read_to_string(session.path("build/CMakeFiles/app.dir/link.txt")).unwrap();
+    let made = session.text("build/CMakeFiles/app.dir/link.txt");
     session.check(made.contains("--prune-unwind=unused"), &made);
     check(session, "build/app");
 }

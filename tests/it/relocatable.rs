@@ -1,8 +1,7 @@
-//! Outputs that are inputs again, `-r` and `--emit-relocs`: the linker's own bytes, unless `--emit-relocs` is asked to be pruned.
+//! Outputs that are linked again (`-r` and `--emit-relocs`) have the linker's own bytes, unless an option requests pruning with `--emit-relocs`.
 
 use serde_json::Value;
 
-use crate::elf::Facts;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
@@ -17,8 +16,8 @@ fn linked(session: &mut Session, linker: Linker, line: &str, options: &str) -> (
     session.must(&plain.words(&line).words("-o plain"));
     let job = Job::new(session.dir(), "gcc").words("-B shims").words(&line).words(options);
     let job = job.words("-Wl,--prune-strict -Wl,--prune-report=report.json -o out");
-    session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
-    let read = |name: &str| std::fs::read(session.path(name)).unwrap();
+    session.must(&job.by(linker));
+    let read = |name: &str| session.bytes(name);
     let report: Value = serde_json::from_slice(&read("report.json")).unwrap();
     let limits = report["limits"].as_array().unwrap().iter();
     let limits = limits.filter(|l| l["severity"] == "link").map(|l| l["limit"].as_str().unwrap().to_owned());
@@ -30,8 +29,8 @@ fn the_linkers_own_bytes() {
     let mut session = Session::new("again");
     session.write("main.c", MAIN);
     session.write("lib.c", LIB);
-    session.must(&Job::new(session.dir(), "gcc").words("-O1 -fno-inline -fno-pie -c main.c lib.c"));
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.cmd("gcc -O1 -fno-inline -fno-pie -c main.c lib.c");
+    session.shims();
     // wild knows no --emit-relocs, and makes no relocatable output.
     for linker in Linker::ALL.into_iter().filter(|linker| *linker != Linker::Wild) {
         std::fs::create_dir_all(session.path(&format!("plain-{}", linker.name()))).unwrap();
@@ -59,7 +58,7 @@ fn the_linkers_own_bytes() {
         session.check_eq(&unasked, &(true, again), &format!("{}, not asked", linker.name()));
         let asked = linked(&mut session, linker, both, "-Wl,--prune-level=functions");
         session.check_eq(&asked, &(false, Vec::new()), &format!("{}, asked", linker.name()));
-        let listing = session.must(&Job::new(session.dir(), "nm").arg("out")).stdout;
+        let listing = session.cmd("nm out").stdout;
         session.check(listing.contains(" callee") && !listing.contains("dead_"), &listing);
     }
 }
@@ -76,9 +75,9 @@ fn leftovers_of_unwind_tables() {
     );
     session.write("b.cc", format!("{header}int b(int x) {{ return shared<3>(x) + 7; }}\n"));
     session.write("main.cc", "int a(int); int b(int); int main() { return a(2) + b(3) - 24; }\n");
-    session.must(&Job::new(session.dir(), "g++").words("-O2 -c a.cc b.cc main.cc"));
+    session.cmd("g++ -O2 -c a.cc b.cc main.cc");
     session.must(&Job::new(session.dir(), Linker::Bfd.path()).words("-r a.o b.o -o ab.o"));
-    let bytes = std::fs::read(session.path("ab.o")).unwrap();
+    let bytes = session.bytes("ab.o");
     let file = object::File::parse(&*bytes).unwrap();
     let unwind = object::Object::section_by_name(&file, ".eh_frame").unwrap();
     let none = object::RelocationFlags::Elf { r_type: object::elf::R_X86_64_NONE };
@@ -86,11 +85,15 @@ fn leftovers_of_unwind_tables() {
     session.check(left > 0, "GNU ld leaves none");
     for linker in [Linker::Lld, Linker::Bfd] {
         tools::shim_dir(&session.path(&format!("ours-{}", linker.name())), &tools::lto_prune());
-        let job = Job::new(session.dir(), "g++")
-            .words("main.o ab.o -o out -Wl,--prune-level=functions -Wl,--prune-strict");
-        session.must(&job.arg(format!("-Bours-{}", linker.name())).env("LTO_PRUNE_LINKER", linker.path()));
-        session.must(&Job::new(session.dir(), "./out"));
-        let bytes = std::fs::read(session.path("out")).unwrap();
+        session.link(
+            linker,
+            &format!(
+                "g++ main.o ab.o -o out -Wl,--prune-level=functions -Wl,--prune-strict -Bours-{}",
+                linker.name()
+            ),
+        );
+        session.cmd("./out");
+        let bytes = session.bytes("out");
         let file = object::File::parse(&*bytes).unwrap();
         let mut names = object::Object::symbols(&file);
         let dead = names.any(|s| object::ObjectSymbol::name(&s).is_ok_and(|name| name.contains("dead_a")));
@@ -134,19 +137,17 @@ fn joined_objects_are_divided() {
             let job = words.clone().fold(Job::new(&dir, program), Job::arg);
             session.must(&job.arg("-c").arg(source));
         }
-        session.must(&Job::new(&dir, "gcc").words("-O1 -c main.c"));
+        session.cmd("gcc -O1 -c main.c");
         session.must(&Job::new(&dir, joiner).words("-r -o joined.o a.o b.o"));
-        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        session.shims();
         for linker in Linker::ALL {
-            let job = Job::new(&dir, "gcc").words("-B shims -no-pie main.o joined.o -o out");
-            let job = job.words("-Wl,--prune-level=functions -Wl,--prune-strict -Wl,--prune-stats=full");
-            let said = session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
-            let defined = Facts::read(&session.path("out")).unwrap().defined;
+            let said = session.link(linker, "gcc -B shims -no-pie main.o joined.o -o out -Wl,--prune-level=functions -Wl,--prune-strict -Wl,--prune-stats=full");
+            let defined = session.facts("out").defined;
             let dead: Vec<&String> = defined.iter().filter(|n| n.starts_with("dead_")).collect();
             session.check_eq(&dead.is_empty(), &is_divided, &format!("{}: {dead:?}", linker.name()));
             let said = said.stdout + &said.stderr;
             session.check_eq(&said.contains("as tcc -r writes them"), &!is_divided, linker.name());
-            let printed = session.must(&Job::new(&dir, "./out")).stdout;
+            let printed = session.cmd("./out").stdout;
             session.check_eq(&printed.as_str(), &"6 4\n", linker.name());
         }
     }
@@ -181,19 +182,19 @@ fn joined_assembly_is_kept() {
         for (name, text) in sources {
             session.write(name, text);
         }
-        session.must(&Job::new(&dir, "gcc").words("-O1 -fno-function-sections -c c.c main.c"));
+        session.cmd("gcc -O1 -fno-function-sections -c c.c main.c");
         session.write("goes_on.s", falls_through);
-        session.must(&Job::new(&dir, "as").words("goes_on.s -o goes_on.o"));
+        session.cmd("as goes_on.s -o goes_on.o");
         session.write("grouped.cc", grouped);
-        session.must(&Job::new(&dir, "g++").words("-O1 -fno-ident -c grouped.cc"));
-        session.must(&Job::new(&dir, "objcopy").words("-R .comment grouped.o"));
+        session.cmd("g++ -O1 -fno-ident -c grouped.cc");
+        session.cmd("objcopy -R .comment grouped.o");
         let mut objects = " goes_on.o".to_owned();
         for (i, source) in assembly.iter().enumerate() {
             let source = tools::repository().join("fixtures").join(source);
             session.must(&Job::new(&dir, "as").arg(source).arg("-o").arg(format!("{i}.o")));
             objects += &format!(" {i}.o");
         }
-        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        session.shims();
         let lines = [
             ("last", format!("c.o{objects}")),
             ("first", format!("{} c.o", objects.trim())),
@@ -208,17 +209,14 @@ fn joined_assembly_is_kept() {
                 continue;
             }
             let what = format!("assembly {order}");
-            let job = Job::new(&dir, "gcc")
-                .words("-B shims -no-pie main.o joined.o -o out -Wl,--prune-level=functions");
-            session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
-            let printed = session.must(&Job::new(&dir, "./out").arg("falls-through")).stdout;
+            session
+                .link(Linker::Lld, "gcc -B shims -no-pie main.o joined.o -o out -Wl,--prune-level=functions");
+            let printed = session.cmd("./out falls-through").stdout;
             session.check_eq(&printed, &format!("{expected} 51"), &what);
-            // A linker that collects sections keeps no section for what falls through into it, divided or not.
-            session.must(&Job::new(&dir, tools::lto_prune()).words("split joined.o -o split.o"));
-            let job =
-                Job::new(&dir, "gcc").words("-no-pie -fuse-ld=bfd -Wl,--gc-sections main.o split.o -o out");
-            session.must(&job);
-            let printed = session.must(&Job::new(&dir, "./out")).stdout;
+            // A linker with garbage collection removes a section that is only reached by falling through, divided or not.
+            session.cmd("lto-prune split joined.o -o split.o");
+            session.cmd("gcc -no-pie -fuse-ld=bfd -Wl,--gc-sections main.o split.o -o out");
+            let printed = session.cmd("./out").stdout;
             session.check_eq(&printed.as_str(), &expected, &format!("{what}, split"));
         }
     }

@@ -1,19 +1,15 @@
-//! The first link of every such tool: main calls a function of another module, beside which an unused one lies.
+//! Remarks about dead functions, compared with LLVM's own thin link of the same sources (fixtures/tu): its index has two live functions and a dead
+//! one, and its remark has the same fields.
 //!
-//! What we say of it is held against LLVM's own thin link of the same sources: the index counts two live functions
-//! and a dead one, and the optimisation remark equals LLVM's field by field. LLVM writes that remark
-//! (`LTO::linkRegularLTO`, "not added to the combined module") for a dead function of a module that goes into the
-//! combined module; for a module with a ThinLTO summary of its own it writes none. So the module with the dead function
-//! is compiled with `-flto=full` and joins the thin link, whose index decides.
+//! LLVM writes this remark (`LTO::linkRegularLTO`) only for a module of the combined module. So the module with the dead function is compiled with
+//! `-flto=full`, and joins the thin link.
 
 use serde_json::Value;
 
-use crate::elf::Facts;
-use crate::matrix;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
-/// Link fixtures/tu, compiled with these options besides, through the tool; the session, with `out`, `report.json` and `remarks.yaml` in it.
+/// Links fixtures/tu, compiled with these options, through the tool. The session has `out`, `report.json` and `remarks.yaml`.
 fn link(name: &str, compiler: &str, flags: &str, linker: Linker) -> Session {
     let mut session = Session::new(name);
     let dir = session.dir().to_owned();
@@ -26,8 +22,8 @@ fn link(name: &str, compiler: &str, flags: &str, linker: Linker) -> Session {
     tools::shim_dir(&shims, &tools::lto_prune());
     let job = Job::new(&dir, compiler).arg("-B").arg(&shims).words("tu1.o tu2.o -o out").words(flags);
     let job = job.words("-Wl,--prune-report=report.json -Wl,--prune-remarks=remarks.yaml");
-    session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
-    session.must(&Job::new(&dir, "./out"));
+    session.must(&job.by(linker));
+    session.cmd("./out");
     session
 }
 
@@ -47,9 +43,9 @@ fn documents(yaml: &str) -> Vec<Vec<String>> {
 
 /// The report says that `main` and `probably_inlined` live and that `unused` is dead, and there is one remark about it.
 fn check_counts(session: &Session) {
-    let facts = Facts::read(&session.path("out")).unwrap();
+    let facts = session.facts("out");
     session.check(!facts.defined.contains("unused"), "unused is still there");
-    let report = matrix::report(session, &session.path("report.json"));
+    let report = session.report("report.json");
     let modules = report["modules"].as_array().unwrap();
     let of_ours = |atom: &Value| {
         let index = atom["module"].as_u64().unwrap_or(u64::MAX) as usize;
@@ -67,7 +63,7 @@ fn check_counts(session: &Session) {
     live.sort_unstable();
     session.check_eq(&live, &vec!["main", "probably_inlined"], "live functions");
     session.check_eq(&dead, &vec!["unused"], "dead functions");
-    let remarks = documents(&std::fs::read_to_string(session.path("remarks.yaml")).unwrap());
+    let remarks = documents(&session.text("remarks.yaml"));
     let of_unused = remarks.iter().filter(|d| d.iter().any(|l| l == "Function: unused")).count();
     session.check_eq(&of_unused, &1, "remarks about unused");
 }
@@ -77,7 +73,7 @@ fn unused_function_is_gone_and_counted() {
     for compiler in ["gcc", "clang-19"] {
         for linker in Linker::ALL {
             let session = link(&format!("tu/{compiler}-{}", linker.name()), compiler, "", linker);
-            let facts = Facts::read(&session.path("out")).unwrap();
+            let facts = session.facts("out");
             session.check(facts.defined.contains("probably_inlined"), "probably_inlined is gone");
             check_counts(&session);
         }
@@ -103,9 +99,9 @@ fn remark_equals_that_of_llvm() {
     let link = link.words("-flto=thin tu1.bc tu2.bc -o llvm");
     session.must(&link.words("-Wl,--opt-remarks-passes,lto -Wl,--opt-remarks-filename,llvm.yaml"));
 
-    let read = |name: &str| documents(&std::fs::read_to_string(session.path(name)).unwrap());
+    let read = |name: &str| documents(&session.text(name));
     let dead = |documents: Vec<Vec<String>>| {
-        // The start files' own dead functions are no part of what LLVM saw.
+        // LLVM does not see the dead functions of the start files.
         let of_ours = |d: &Vec<String>| d.iter().any(|l| l == "Function: unused");
         documents.into_iter().filter(of_ours).collect::<Vec<_>>()
     };
@@ -117,14 +113,10 @@ fn remark_equals_that_of_llvm() {
 #[test]
 fn llvm_reads_our_remarks() {
     let mut session = link("tu/remarkutil", "clang-19", "", Linker::Lld);
-    let dir = session.dir().to_owned();
-    session.must(
-        &Job::new(&dir, "llvm-remarkutil-19").words("yaml2bitstream remarks.yaml -o remarks.bitstream"),
-    );
+    session.cmd("llvm-remarkutil-19 yaml2bitstream remarks.yaml -o remarks.bitstream");
     // To standard output: LLVM 19 leaves no file behind `bitstream2yaml -o FILE`.
-    let back =
-        session.must(&Job::new(&dir, "llvm-remarkutil-19").words("bitstream2yaml remarks.bitstream -o -"));
-    let read = |name: &str| documents(&std::fs::read_to_string(session.path(name)).unwrap());
+    let back = session.cmd("llvm-remarkutil-19 bitstream2yaml remarks.bitstream -o -");
+    let read = |name: &str| documents(&session.text(name));
     session.check_eq(
         &documents(&back.stdout),
         &read("remarks.yaml"),
@@ -138,13 +130,11 @@ fn indirect_calls_have_remarks() {
     let dir = session.dir().to_owned();
     let source = tools::repository().join("fixtures/traced_calls/main.c");
     session.must(&Job::new(&dir, "gcc").words("-O2 -pthread -fno-inline -c -o main.o").arg(source));
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-    let job = Job::new(&dir, "gcc").words("-B shims main.o -pthread -o out -Wl,--prune-level=pointers");
-    let job = job.words("-Wl,--prune-remarks=remarks.yaml -Wl,--prune-report=report.json");
-    session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
-    let remarks = documents(&std::fs::read_to_string(session.path("remarks.yaml")).unwrap());
+    session.shims();
+    session.link(Linker::Lld, "gcc -B shims main.o -pthread -o out -Wl,--prune-level=pointers -Wl,--prune-remarks=remarks.yaml -Wl,--prune-report=report.json");
+    let remarks = documents(&session.text("remarks.yaml"));
     let of = |name: &str| remarks.iter().filter(|d| d.iter().any(|l| l == &format!("Name: {name}"))).count();
-    let report = matrix::report(&session, &session.path("report.json"));
+    let report = session.report("report.json");
     let flow = &report["value_flow"];
     for (name, count) in [("resolved", "resolved"), ("nevercalled", "never"), ("overdefined", "overdefined")]
     {
@@ -160,7 +150,5 @@ fn indirect_calls_have_remarks() {
         &"- String: ' calls ' - Callee: mul ...".to_owned(),
         "its callees",
     );
-    session.must(
-        &Job::new(&dir, "llvm-remarkutil-19").words("yaml2bitstream remarks.yaml -o remarks.bitstream"),
-    );
+    session.cmd("llvm-remarkutil-19 yaml2bitstream remarks.yaml -o remarks.bitstream");
 }

@@ -1,6 +1,6 @@
-//! Bitcode rewritten: what LLVM's own tools say of it, and what linked programs do, by two versions of lld, beside the bitcode as it was.
+//! Rewritten bitcode, checked by LLVM's own tools, and by programs that two versions of lld link with and without rewriting.
 //!
-//! What goes is what the module's summary does not reach from its roots, or what a test names.
+//! A value is dropped if the module's summary does not reach it from its roots, or if a test names it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,48 +14,8 @@ use summaries::bitcode::symbols::ValueAt;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
-/// Everything of which a file of C++ can be made, live or dead.
-const SOURCE: &str = r#"
-#include <cstdio>
-#include <stdexcept>
-#include <string>
-extern "C" {
-void only_dead(void); extern int dead_extern; extern __thread int dead_tls_extern;
-static int dead_leaf(int x) { return x * 3; }
-int dead(int x) { only_dead(); return dead_leaf(x) + dead_extern + dead_tls_extern; }
-int dead_alias(int) __attribute__((alias("dead")));
-int dead_variable[100] = {1, 2, 3};
-int dead_common[50];
-int dead_one = 4; extern int dead_variable_alias __attribute__((alias("dead_one")));
-__thread int dead_tls = 5;
-static int dead_chosen(int x) { return x; }
-typedef int (*dead_fn)(int);
-dead_fn dead_resolver(void) { return dead_chosen; }
-int dead_ifunc(int) __attribute__((ifunc("dead_resolver")));
-int dead_goto(int x) { static void *const table[] = {&&one, &&two}; goto *table[x & 1]; one: return 3; two: return 4; }
-int dead_asm(int x) { __asm__("nop"); return x; }
-__attribute__((noinline)) int stubbed(int x) { try { if (x) throw std::runtime_error("x"); } catch (std::exception &e) { puts(e.what()); } return x; }
-extern int (*volatile pointer)(int);
-int (*volatile pointer)(int) = stubbed;
-int live_alias(int) __attribute__((alias("stubbed")));
-}
-struct Base { virtual int f() { return 1; } virtual ~Base() {} };
-struct Dead : Base { int f() override { return 2; } };
-int dead_virtual() { Base *b = new Dead; int r = b->f(); delete b; return r; }
-struct Live : Base { int f() override { return 7; } };
-template <class T> T dead_template(T x) { static T cache = x; return cache + x; }
-int dead_instance() { return dead_template(3); }
-inline int live_inline() { static int counter = 0; return ++counter; }
-__attribute__((constructor)) static void constructor() { puts("constructor"); }
-static Base *volatile made;
-int main(int c, char **) {
-  try { if (c > 0) throw std::string("thrown"); } catch (std::string &s) { puts(s.c_str()); }
-  if (c > 1) return pointer(c);
-  made = new Live;
-  printf("%d %d %d\n", pointer == nullptr, live_inline() + live_inline(), made->f());
-  return 0;
-}
-"#;
+/// A file of C++ with every kind of definition, live and dead.
+const SOURCE: &str = include_str!("programs/rewriting_source.cc");
 const LIBRARY: &str = "int puts(const char *); __attribute__((constructor)) static void c(void) { puts(\"member\"); }\n\
     void only_dead(void) {} int dead_extern; __thread int dead_tls_extern;\n";
 
@@ -81,7 +41,7 @@ fn dead_and_stub(name: &str) -> ValueFate {
     }
 }
 
-/// Value ids that a summary reaches from what is named or live by the compiler's word.
+/// The ids of the values that a summary reaches from these names and from values that the compiler marks live.
 fn reached(file: &BitcodeFile<'_>, roots: &[&str]) -> BTreeSet<u32> {
     let module = &file.modules[0];
     let index = module.summary.as_ref().unwrap();
@@ -124,7 +84,7 @@ impl Work {
     }
 
     fn read(&self, name: &str) -> Vec<u8> {
-        std::fs::read(self.session.path(name)).unwrap()
+        self.session.bytes(name)
     }
 
     /// Text of every module of a file, without what names the file.
@@ -140,7 +100,7 @@ impl Work {
         all
     }
 
-    /// Dropped values are weak declarations with nothing attached, to the linker too, and the summary has none of them.
+    /// Dropped values are weak declarations without attributes, in the symbol table too, and absent from the summary.
     fn declared(&mut self, text: &str, pruned: &[u8]) {
         let prefix = "lto-prune.dropped.";
         let is_declaration = |l: &&str| l.starts_with("declare ") || l.starts_with('@');
@@ -171,9 +131,10 @@ impl Work {
     /// Link `objects` and run the program with `words`.
     fn runs(&mut self, lld: &Path, level: u32, objects: &str, words: &str) -> (i32, String) {
         let dir = self.session.dir().to_owned();
-        let link = Job::new(&dir, "clang++-19")
-            .words(&format!("--ld-path={} -Wl,--lto-O{level} -o out {objects}", lld.display()));
-        let said = self.session.must(&link).stderr;
+        let said = self
+            .session
+            .cmd(&format!("clang++-19 --ld-path={} -Wl,--lto-O{level} -o out {objects}", lld.display()))
+            .stderr;
         self.session.check_eq(&said.as_str(), &"", "the linker's words");
         let outcome = self.session.run(&Job::new(&dir, dir.join("out")).words(words));
         (outcome.status, outcome.stdout)
@@ -208,7 +169,7 @@ fn programs_without_what_is_dead() {
         work.session.write("d.o", &pruned);
         let text = work.text("d.o", modules);
         work.session.check(text.contains("asm sideeffect \"9: ud2\\0A"), "no stub");
-        // What its old body promised, and what it needed, is gone.
+        // The stub has no attributes and no personality of the old body.
         let stub =
             text.lines().find(|l| l.starts_with("define ") && l.contains("@stubbed(")).unwrap_or_default();
         let is_bare = |l: &str| !l.is_empty() && !l.contains(" #") && !l.contains("personality");
@@ -335,7 +296,7 @@ ends:
 }
 
 #[test]
-fn what_can_not_be_done_is_said() {
+fn impossible_rewrites_are_errors() {
     let mut work = Work::new("refused");
     work.session.write("a.c", "static int leaf(int x) { return x; }\nint caller(int x) { return leaf(x) + leaf(x + 1); }\n\
         __attribute__((used)) static int held(int x) { return x; }\nint named(int) __attribute__((alias(\"caller\")));\nint data;\n\
@@ -357,7 +318,7 @@ fn what_can_not_be_done_is_said() {
     assert!(one("caller", ValueFate::Stub).is_ok() && one("named", ValueFate::Drop).is_ok());
     let survey = Survey::new(&bytes).unwrap();
     assert_eq!(survey.forbids(ValueAt { module: 3, value: 0 }, ValueFate::Drop), Some(Obstacle::NoValue));
-    // A wrapper is taken off, whatever it is wrapped with.
+    // Rewriting removes the wrapper and ignores its fields.
     let size = (bytes.len() as u32).to_le_bytes();
     let header = [[0xde, 0xc0, 0x17, 0x0b], [0; 4], [20, 0, 0, 0], size, [7, 0, 0, 1]].concat();
     let wrapped = [header, bytes.clone(), vec![0; 16]].concat();
@@ -380,7 +341,7 @@ fn what_can_not_be_done_is_said() {
     }
 }
 
-/// Nothing else would see it: the linker takes a null address for what is gone.
+/// The linker accepts a reference to a dropped value, with a null address. So the verifier must find it.
 #[test]
 fn what_stays_mentions_nothing_that_is_gone() {
     let mut work = Work::new("dangling");
@@ -393,11 +354,11 @@ fn what_stays_mentions_nothing_that_is_gone() {
     );
     for (flags, has_summary) in [("-emit-llvm", false), ("-flto=thin", true)] {
         work.must("clang-19", &format!("-O0 {flags} -c p.c -o p.bc"));
-        what_stays_mentions(&work, &work.read("p.bc"), has_summary);
+        check_references(&work, &work.read("p.bc"), has_summary);
     }
 }
 
-fn what_stays_mentions(work: &Work, bytes: &[u8], has_summary: bool) {
+fn check_references(work: &Work, bytes: &[u8], has_summary: bool) {
     let survey = Survey::new(bytes).unwrap();
     work.session.check_eq(&survey.file().modules[0].summary.is_some(), &has_summary, "has a summary");
     for (gone, mentioned_by) in [
@@ -418,7 +379,7 @@ fn what_stays_mentions(work: &Work, bytes: &[u8], has_summary: bool) {
     }
     let without_k = by_name(bytes, |name| if name == "k" { ValueFate::Drop } else { ValueFate::Keep });
     work.session.check(matches!(without_k, Err(RewriteError::Refers { .. })), "an alias of nothing");
-    // Nor is another module taken for what the plan made: a body in place of a stub, a value that still asks for a definition.
+    // The verifier also rejects a module that differs from the plan: a body instead of a stub, or a value that still needs a definition.
     for (name, fate) in [("f", ValueFate::Keep), ("f", ValueFate::Drop), ("table", ValueFate::Drop)] {
         let planned =
             |at: ValueAt| if name_of(survey.file(), at) == name { ValueFate::Drop } else { ValueFate::Keep };
@@ -431,7 +392,7 @@ fn what_stays_mentions(work: &Work, bytes: &[u8], has_summary: bool) {
     }
 }
 
-/// Whatever was done to a module that was not to be done is seen before the linker gets it.
+/// The verifier detects each unplanned change of a module.
 #[test]
 fn a_module_that_is_not_what_it_has_to_be() {
     let mut work = Work::new("wrong");
@@ -475,9 +436,9 @@ fn a_module_that_is_not_what_it_has_to_be() {
     }
 }
 
-/// What a summary says of the entry that follows goes with that entry: else the next one would have it.
+/// Records of a summary that belong to the next entry are removed with it. Otherwise the entry behind it would own them.
 #[test]
-fn what_leads_up_to_an_entry_goes_with_it() {
+fn records_before_an_entry_are_removed_with_it() {
     let mut work = Work::new("leads_up");
     work.session.write(
         "p.cc",

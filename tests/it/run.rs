@@ -1,7 +1,4 @@
-//! Running commands so that a failure can be repeated by hand.
-//!
-//! Every command of a test goes through [`Session`], which remembers it as a shell line; a failing test prints
-//! the lines that led to the failure. Left out: anything about linking.
+//! Commands of a test. [`Session`] records each as a shell line, and a failing test prints these lines.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -9,6 +6,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::elf::Facts;
+use crate::tools::{self, Linker};
 
 /// No command of any test takes this long; a hanging program must not hang the suite.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -27,7 +27,7 @@ impl Outcome {
     }
 }
 
-/// A directory and the commands run for it. Dropped without a panic, it takes its directory along.
+/// The directory of a test, with its commands. The directory is removed when the test succeeds.
 #[derive(Debug)]
 pub(crate) struct Session {
     dir: PathBuf,
@@ -35,7 +35,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// An empty directory of its own for `name` (words and slashes), below the target directory.
+    /// Creates an empty directory for `name` (words and slashes) in the target directory.
     pub(crate) fn new(name: &str) -> Self {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("it").join(name);
         if dir.exists() {
@@ -53,13 +53,59 @@ impl Session {
         self.dir.join(name)
     }
 
+    pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap_or_else(|error| self.fail(&format!("{name}: {error}")))
+    }
+
+    pub(crate) fn text(&self, name: &str) -> String {
+        String::from_utf8(self.bytes(name)).unwrap()
+    }
+
+    pub(crate) fn facts(&self, name: &str) -> Facts {
+        Facts::read(&self.path(name)).unwrap_or_else(|error| self.fail(&error))
+    }
+
+    pub(crate) fn report(&self, name: &str) -> serde_json::Value {
+        crate::reports::report(self, &self.path(name))
+    }
+
+    /// Creates the folder `shims`, which makes compilers use the tool as their linker.
+    pub(crate) fn shims(&self) {
+        tools::shim_dir(&self.path("shims"), &tools::lto_prune());
+    }
+
+    /// The names in a folder, sorted, without the files of running commands.
+    pub(crate) fn listing(&self, folder: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path(folder)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|name| !name.starts_with(".out")).collect();
+        names.sort();
+        names
+    }
+
+    /// Waits up to 30 seconds until a condition holds.
+    #[track_caller]
+    pub(crate) fn wait_until(&self, what: &str, mut holds: impl FnMut() -> bool) {
+        let start = Instant::now();
+        while !holds() {
+            self.check(start.elapsed() < Duration::from_secs(30), &format!("no end of waiting: {what}"));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until a command of the test has written a file.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, file: &str) {
+        self.wait_until(file, || self.path(file).exists());
+    }
+
     pub(crate) fn mkdir(&self, name: &str) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(&path).unwrap();
         path
     }
 
-    /// Write a file, making its parent directories.
+    /// Writes a file, and creates its parent directories.
     pub(crate) fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -67,7 +113,7 @@ impl Session {
         path
     }
 
-    /// Writes a program, as a script, that may be executed.
+    /// Writes a script that may be executed.
     pub(crate) fn script(&self, name: &str, body: impl AsRef<[u8]>) -> PathBuf {
         use std::os::unix::fs::PermissionsExt as _;
         let path = self.write(name, body);
@@ -85,7 +131,26 @@ impl Session {
         }
     }
 
-    /// Run `job`, which must exit with 0.
+    /// Runs a command of words without quotes, which must succeed; `lto-prune` is the tool under test.
+    pub(crate) fn cmd(&mut self, line: &str) -> Outcome {
+        let job = self.job(line);
+        self.must(&job)
+    }
+
+    /// Runs a compiler driver or linker as [`Session::cmd`] does; the tool links with `linker`.
+    pub(crate) fn link(&mut self, linker: Linker, line: &str) -> Outcome {
+        let job = self.job(line).by(linker);
+        self.must(&job)
+    }
+
+    /// A command of words without quotes.
+    pub(crate) fn job(&self, line: &str) -> Job {
+        let (program, words) = line.split_once(' ').unwrap_or((line, ""));
+        let tool = if program == "lto-prune" { tools::lto_prune().into() } else { OsString::from(program) };
+        Job::new(&self.dir, tool).words(words)
+    }
+
+    /// Runs a job that must succeed.
     pub(crate) fn must(&mut self, job: &Job) -> Outcome {
         let outcome = self.run(job);
         if !outcome.ok() {
@@ -95,7 +160,7 @@ impl Session {
         outcome
     }
 
-    /// A failure message: `what`, then every command so far.
+    /// A failure message: `what`, followed by every command that was run.
     pub(crate) fn failure(&self, what: &str) -> String {
         let mut text = format!("{what}\n\nTo reproduce (the files are still there):\n");
         for line in &self.log {
@@ -165,6 +230,11 @@ impl Job {
         self
     }
 
+    /// The tool is to link with this linker.
+    pub(crate) fn by(self, linker: Linker) -> Self {
+        self.env("LTO_PRUNE_LINKER", linker.path())
+    }
+
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.args).current_dir(&self.dir);
@@ -176,7 +246,7 @@ impl Job {
         command
     }
 
-    /// Output goes through files: a program that fills a pipe while nobody reads would hang.
+    /// Output is written to files: a program that fills a pipe would hang.
     fn run(&self, scratch: &Path) -> std::io::Result<Outcome> {
         let out = scratch.with_extension("stdout");
         let err = scratch.with_extension("stderr");
@@ -228,7 +298,7 @@ impl std::fmt::Display for Job {
     }
 }
 
-/// `word` as a shell takes it back.
+/// Quotes a word for a shell, where needed.
 fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,16 +1,16 @@
-//! `--prune-level=off` with a report: the link is that of the linker alone, byte by byte and word by word, and the report
-//! says what would have gone.
+//! `--prune-level=off` with a report is a dry run: the link is that of the linker alone, byte by byte, and the report says which code would be
+//! removed.
 //!
-//! Whatever happens to the analysis happens to the report only: a folder that isn't there, a process that is killed.
+//! A failure of the analysis affects only the report: a missing folder, a killed process.
 
 use std::io::Read as _;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::matrix;
+use crate::reports;
 use crate::run::{Job, Session};
-use crate::tools::{self, Linker};
+use crate::tools::Linker;
 
 const MAIN: &str = "#include <stdio.h>\nint callee(int);\nint dead_one(int x) { return callee(x); }\n\
     int main(int argc, char **argv) { printf(\"%d\\n\", callee(argc)); return argv == 0; }\n";
@@ -26,8 +26,8 @@ fn prepare(name: &str, compiler: &str, mode: &str) -> Session {
     }
     let job = Job::new(&dir, compiler).words("-O1 -fno-inline -ffunction-sections -c main.c lib.c broken.c");
     session.must(&job.words(mode));
-    session.must(&Job::new(&dir, "ar").words("qcs liblib.a lib.o"));
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.cmd("ar qcs liblib.a lib.o");
+    session.shims();
     for linker in Linker::ALL {
         // Linkers name themselves as they are called: by their own path.
         let script = format!("#!/bin/sh\nexec {} \"$@\"\n", linker.path().display());
@@ -58,7 +58,7 @@ fn same_link(session: &mut Session, compiler: &str, linker: Linker, line: &str) 
     ] {
         let _ = std::fs::remove_file(&out);
         let job = Job::new(&dir, compiler).arg("-B").arg(folder).words(line).words("-o out").words(options);
-        let outcome = session.run(&job.env("LTO_PRUNE_LINKER", linker.path()));
+        let outcome = session.run(&job.by(linker));
         seen.push((outcome.status, outcome.stdout, outcome.stderr, std::fs::read(&out).ok()));
     }
     let [plain, shadow] = &seen[..] else { session.fail("two links") };
@@ -66,7 +66,7 @@ fn same_link(session: &mut Session, compiler: &str, linker: Linker, line: &str) 
     session.check_eq(&shadow.1, &plain.1, "standard output");
     session.check_eq(&shadow.2, &plain.2, "standard error");
     session.check(shadow.3 == plain.3, "the outputs differ");
-    let report = matrix::report(session, &report);
+    let report = reports::report(session, &report);
     session.check_eq(&report["shadow"], &true.into(), "shadow");
     session.check_eq(&report["pruned"], &false.into(), "pruned");
     report
@@ -130,10 +130,13 @@ fn level_of_the_shadow_can_be_named() {
     let mut session = prepare("level", "gcc", "");
     for (option, level) in [("off", "pointers"), ("off:functions", "functions"), ("off:pointers", "pointers")]
     {
-        let job = Job::new(session.dir(), "gcc").words("-B shims main.o liblib.a -o out");
-        let job = job.arg(format!("-Wl,--prune-level={option},--prune-report=report.json"));
-        session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
-        let report = matrix::report(&session, &session.path("report.json"));
+        session.link(
+            Linker::Lld,
+            &format!(
+                "gcc -B shims main.o liblib.a -o out -Wl,--prune-level={option},--prune-report=report.json"
+            ),
+        );
+        let report = session.report("report.json");
         session.check_eq(&report["level"], &level.into(), option);
         session.check_eq(&report["value_flow"].is_null(), &(level != "pointers"), "value flow");
     }
@@ -143,21 +146,20 @@ fn level_of_the_shadow_can_be_named() {
 fn every_form_of_report_is_written() {
     let mut session = prepare("forms", "gcc", "");
     let job = Job::new(session.dir(), "gcc").words("-B shims main.o liblib.a -o out -Wl,--prune-level=off");
-    let job = job.env("LTO_PRUNE_LINKER", Linker::Lld.path());
+    let job = job.by(Linker::Lld);
     let outcome = session.must(&job.clone().words("-Wl,--prune-why=dead_one -Wl,--prune-stats=full -Wl,-v"));
     session.check(outcome.stdout.contains("dead_one in main.o: would be dropped"), &outcome.stdout);
     session.check(outcome.stderr.contains("would be pruned"), &outcome.stderr);
     // The linker's version is the linker's: configure scripts read it.
     session.check_eq(&outcome.stdout.matches("lto-prune 0").count(), &0, "version lines");
     session.must(&job.clone().words("-Wl,--prune-remarks=remarks.yaml -Wl,--prune-repro=repro.tar"));
-    let remarks = std::fs::read_to_string(session.path("remarks.yaml")).unwrap();
+    let remarks = session.text("remarks.yaml");
     let one =
         "--- !Analysis\nPass:            lto\nName:            deadfunction\nFunction:        dead_one\n";
     session.check(remarks.contains(one) && !remarks.contains("!Passed"), &remarks);
     session.check(session.path("repro.tar").exists(), "no repro.tar");
     session.must(&job.words("-Wl,--prune-report=report.json"));
-    let audit = Job::new(session.dir(), tools::lto_prune()).words("audit why dead_one report.json");
-    let text = session.must(&audit).stdout;
+    let text = session.cmd("lto-prune audit why dead_one report.json").stdout;
     session.check(
         text.contains("would be dropped: no live atom refers to it; not pruned: --prune-level=off"),
         &text,
@@ -167,13 +169,11 @@ fn every_form_of_report_is_written() {
 #[test]
 fn report_that_cannot_be_written_is_a_warning() {
     let mut session = prepare("nowhere", "gcc", "");
-    let job = Job::new(session.dir(), "gcc").words("-B shims main.o liblib.a -o out -Wl,--prune-strict");
-    let job = job.words("-Wl,--prune-level=off -Wl,--prune-report=no/such/folder.json");
-    let outcome = session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    let outcome = session.link(Linker::Lld, "gcc -B shims main.o liblib.a -o out -Wl,--prune-strict -Wl,--prune-level=off -Wl,--prune-report=no/such/folder.json");
     session.check_eq(&outcome.stderr.lines().count(), &1, &outcome.stderr);
     session.check(outcome.stderr.contains("no/such/folder.json"), &outcome.stderr);
     session.check(outcome.stderr.starts_with("lto-prune: error: out: "), &outcome.stderr);
-    session.must(&Job::new(session.dir(), "./out"));
+    session.cmd("./out");
 }
 
 #[test]
@@ -181,11 +181,11 @@ fn analysis_that_is_killed_does_not_end_the_link() {
     // A pipe without a reader holds the analysis while it opens the report; then it is killed.
     let mut session = prepare("killed", "gcc", "");
     let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, "mkfifo").arg("report.json"));
+    session.cmd("mkfifo report.json");
     let job =
         Job::new(&dir, session.path("shims/ld")).words("main.o -e main --unresolved-symbols=ignore-all");
     let job = job.words("-o out --prune-level=off --prune-report=report.json");
-    let mut command = job.env("LTO_PRUNE_LINKER", Linker::Lld.path()).command();
+    let mut command = job.by(Linker::Lld).command();
     let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
     let start = Instant::now();
     let analysis = loop {
@@ -208,7 +208,7 @@ fn analysis_that_is_killed_does_not_end_the_link() {
 
 #[test]
 fn line_too_long_for_the_system_is_linked() {
-    // Two megabytes of a response file, with a stack limit by which the system takes less.
+    // A response file of two megabytes, and a stack limit that is too small for such a command line.
     let mut session = prepare("long", "gcc", "");
     let line: String = (0..40_000).map(|i| format!("-L/{:060}{i}\n", 0)).collect();
     session.write("long.rsp", line);
@@ -221,7 +221,7 @@ fn line_too_long_for_the_system_is_linked() {
         let job = Job::new(session.dir(), "sh").arg("-c").arg(script);
         session.mkdir("tmp");
         let job = job.env("TMPDIR", session.path("tmp"));
-        session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+        session.must(&job.by(Linker::Lld));
         session.check(session.path("out").exists(), "no output");
         let left = std::fs::read_dir(session.path("tmp")).unwrap().count();
         session.check_eq(&left, &0, "temporary files");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use object::{Object as _, ObjectSection as _};
 
 use crate::elf::Facts;
-use crate::matrix::{limit_names, report};
+use crate::reports::{limit_names, report};
 use crate::run::{Job, Session};
 use crate::tools;
 
@@ -18,37 +18,29 @@ const HELPER: &str = "int helper(int x) { return x + 1; }\nint dead_helper(int x
 /// Sources, objects of gcc and `shims`, made by the tool's own subcommand.
 fn prepare(name: &str) -> Session {
     let mut session = Session::new(&format!("shims/{name}"));
-    let dir = session.dir().to_owned();
     session.write("main.c", MAIN);
     session.write("helper.c", HELPER);
-    session.must(&Job::new(&dir, tools::lto_prune()).words("install-shims shims"));
-    session.must(&Job::new(&dir, "gcc").words("-O1 -ffunction-sections -c main.c helper.c"));
+    session.cmd("lto-prune install-shims shims");
+    session.cmd("gcc -O1 -ffunction-sections -c main.c helper.c");
     session
 }
 
 /// The program runs, and its dead functions are gone.
 fn check_pruned(session: &mut Session, program: &str) {
     session.must(&Job::new(session.dir(), session.path(program)));
-    let facts = Facts::read(&session.path(program)).unwrap();
+    let facts = session.facts(program);
     for name in ["dead", "dead_helper"] {
         session.check(!facts.defined.contains(name), &format!("{name} is in {program}"));
     }
 }
 
-/// The linker that wrote a file, by what it leaves there. GNU ld leaves nothing.
+/// The linker that wrote a file, by the mark that it leaves; GNU ld leaves none.
 fn linked_by(file: &Path) -> &'static str {
     let bytes = std::fs::read(file).unwrap();
     let has = |mark: &str| bytes.windows(mark.len()).any(|part| part == mark.as_bytes());
     let marks =
         [("LLD ", "lld"), ("Linker: Wild", "wild"), ("mold ", "mold"), (".note.gnu.gold-version", "gold")];
     marks.into_iter().find(|(mark, _)| has(mark)).map_or("bfd", |(_, name)| name)
-}
-
-fn in_front_of_path(folder: &Path) -> OsString {
-    let mut path = folder.as_os_str().to_owned();
-    path.push(":");
-    path.push(std::env::var_os("PATH").unwrap());
-    path
 }
 
 #[test]
@@ -64,7 +56,7 @@ fn each_fuse_ld_is_pruned_by_its_linker() {
         check_pruned(&mut session, "out");
     }
     // gcc finds no `ld.lld` here but the shim, which takes the newest lld.
-    session.must(&Job::new(&dir, "gcc").words("-B shims -fuse-ld=lld main.o helper.o -o out"));
+    session.cmd("gcc -B shims -fuse-ld=lld main.o helper.o -o out");
     session.check_eq(&linked_by(&session.path("out")), &"lld", "the linker");
     check_pruned(&mut session, "out");
 }
@@ -87,7 +79,7 @@ fn build_systems_call_mold_and_wild_by_name() {
             name => name,
         };
         session.check_eq(&linked_by(&session.path("out")), &wanted, name);
-        let facts = Facts::read(&session.path("out")).unwrap();
+        let facts = session.facts("out");
         session.check(!facts.defined.contains("dead_helper"), &format!("{name}: dead_helper is there"));
     }
     // mold's own way to replace the linkers of a command.
@@ -98,7 +90,7 @@ fn build_systems_call_mold_and_wild_by_name() {
 
 #[test]
 fn static_programs_of_musl() {
-    // Its driver passes `-dynamic-linker` with `-static`, of which lld makes a program that asks for a loader.
+    // musl-gcc passes `-dynamic-linker` with `-static`, and lld then writes a program with an interpreter.
     let mut session = prepare("musl");
     let dir = session.dir().to_owned();
     for options in ["", "-Wl,--prune-level=off"] {
@@ -115,10 +107,8 @@ fn static_programs_of_musl() {
 #[test]
 fn options_that_only_gnu_ld_has() {
     let mut session = prepare("gnu-options");
-    let dir = session.dir().to_owned();
     for option in ["--spare-dynamic-tags=5", "--reduce-memory-overheads", "--disable-multiple-abs-defs"] {
-        let job = Job::new(&dir, "gcc").words("-B shims main.o helper.o -o out").arg(format!("-Wl,{option}"));
-        let outcome = session.must(&job);
+        let outcome = session.cmd(&format!("gcc -B shims main.o helper.o -o out -Wl,{option}"));
         session.check_eq(&outcome.stderr.as_str(), &"", "messages");
         session.check_eq(&linked_by(&session.path("out")), &"bfd", "the linker");
         check_pruned(&mut session, "out");
@@ -131,8 +121,8 @@ fn a_library_that_only_a_library_needs() {
     let mut session = prepare("copy-dt-needed");
     let dir = session.dir().to_owned();
     session.write("outer.c", "int helper(int); int outer(int x) { return helper(x); }\n");
-    session.must(&Job::new(&dir, "gcc").words("-shared -fPIC helper.c -o libinner.so"));
-    session.must(&Job::new(&dir, "gcc").words("-shared -fPIC outer.c -L. -linner -o libouter.so"));
+    session.cmd("gcc -shared -fPIC helper.c -o libinner.so");
+    session.cmd("gcc -shared -fPIC outer.c -L. -linner -o libouter.so");
     let words = "main.o -Wl,--no-as-needed,--copy-dt-needed-entries,-rpath,. -L. -louter -o";
     session.must(&Job::new(&dir, "gcc").words(words).arg("plain"));
     session.must(&Job::new(&dir, "gcc").words("-B shims").words(words).arg("out"));
@@ -157,8 +147,8 @@ fn addresses_in_read_only_data_of_a_pie() {
             .check(outcome.stderr.contains("DT_TEXTREL"), &format!("GNU ld warns of it: {}", outcome.stderr));
         session.must(&Job::new(&dir, session.path(out)));
     }
-    // No link of a PIE with such an address is pruned. The report says why, and of which linker.
-    let report = crate::matrix::report(&session, &session.path("report.json"));
+    // A PIE with such an address is not pruned. The report has the reason and the linker.
+    let report = session.report("report.json");
     session.check_eq(&report["linker"]["dialect"], &"bfd".into(), "linker of the report");
     session.check_eq(&report["pruned"], &false.into(), "pruned");
     session.check(!report["limits"].as_array().unwrap().is_empty(), "no limit");
@@ -173,14 +163,14 @@ fn the_linker_is_found_where_the_driver_looks() {
     };
     // gcc: another -B behind ours, before PATH.
     fake(&session, "tools/ld", "ld.bfd");
-    session.must(&Job::new(&dir, "gcc").words("-B shims -B tools main.o helper.o -o out"));
+    session.cmd("gcc -B shims -B tools main.o helper.o -o out");
     session.check(session.path("called").exists(), "the ld of -B tools was not called");
     check_pruned(&mut session, "out");
     std::fs::remove_file(session.path("called")).unwrap();
     // clang: its own folder has lld, and comes before PATH.
     let fake = fake(&session, "on-path/ld.lld", "false");
     let job = Job::new(&dir, "clang-19").words("-B shims -fuse-ld=lld main.o helper.o -o out");
-    session.must(&job.env("PATH", in_front_of_path(fake.parent().unwrap())));
+    session.must(&job.env("PATH", tools::path_with(fake.parent().unwrap())));
     session.check(!session.path("called").exists(), "an ld.lld of PATH was called");
     session.check_eq(&linked_by(&session.path("out")), &"lld", "the linker of clang");
     check_pruned(&mut session, "out");
@@ -189,13 +179,12 @@ fn the_linker_is_found_where_the_driver_looks() {
 #[test]
 fn ld_as_a_link_to_ld_lto_prune_prefers_lld() {
     let mut session = prepare("link");
-    let dir = session.dir().to_owned();
     std::fs::remove_file(session.path("shims/ld")).unwrap();
     std::os::unix::fs::symlink("ld.lto-prune", session.path("shims/ld")).unwrap();
-    session.must(&Job::new(&dir, "gcc").words("-B shims main.o helper.o -o out"));
+    session.cmd("gcc -B shims main.o helper.o -o out");
     session.check_eq(&linked_by(&session.path("out")), &"lld", "the linker");
     check_pruned(&mut session, "out");
-    session.must(&Job::new(&dir, tools::lto_prune()).words("main.o helper.o -o by-hand"));
+    session.cmd("lto-prune main.o helper.o -o by-hand");
     session.check_eq(&linked_by(&session.path("by-hand")), &"lld", "the linker of the standalone mode");
     check_pruned(&mut session, "by-hand");
 }
@@ -230,7 +219,7 @@ fn shims_are_not_installed_among_files_of_others() {
     let says = "clone: the folder is not empty and has no shims; name a new one";
     session.check(!outcome.ok() && outcome.stderr.contains(says), &outcome.stderr);
     session.check_eq(&std::fs::read_dir(session.path("clone")).unwrap().count(), &1, "files of the folder");
-    session.must(&Job::new(&dir, tools::lto_prune()).words("install-shims shims"));
+    session.cmd("lto-prune install-shims shims");
     let mut names: Vec<OsString> =
         std::fs::read_dir(session.path("shims")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
@@ -290,7 +279,7 @@ fn gccgo() {
     session.write("hello.go", go);
     let job = Job::new(&dir, "gccgo").words("-B shims hello.go -o hello");
     session.must(&job.env("LTO_PRUNE_FLAGS", "--prune-strict"));
-    session.must(&Job::new(&dir, "gccgo").words("hello.go -o plain"));
+    session.cmd("gccgo hello.go -o plain");
     session.check_eq(&linked_by(&session.path("hello")), &linked_by(&session.path("plain")), "the linker");
     let outcome = session.must(&Job::new(&dir, session.path("hello")));
     session.check_eq(&outcome.stdout.as_str(), &"hello\n", "output");
@@ -326,7 +315,7 @@ fn go_with_an_external_linker() {
 
 /// The value of RUSTFLAGS in the examples of `--help`, with the folder of this session.
 fn rustflags_of_help(session: &mut Session) -> String {
-    let help = session.must(&Job::new(session.dir(), tools::lto_prune()).arg("--help")).stdout;
+    let help = session.cmd("lto-prune --help").stdout;
     let (_, rest) = help.split_once("RUSTFLAGS=\"").unwrap_or_else(|| session.fail("no RUSTFLAGS in --help"));
     let (flags, _) = rest.split_once('"').unwrap();
     let (before, _) = flags.split_once("-Clink-arg=-B").unwrap_or_else(|| session.fail(flags));
@@ -344,7 +333,7 @@ fn plugin_lto_of_rustc_takes_an_lld_that_reads_it() {
     session.check_eq(&linked_by(&session.path("app")), &"lld", "the linker");
     let outcome = session.must(&Job::new(&dir, session.path("app")));
     session.check_eq(&outcome.stdout.as_str(), &"2\n", "output");
-    crate::matrix::report(&session, &session.path("report.json"));
+    session.report("report.json");
 }
 
 /// An object of bitcode that rustc made, and a folder with links to some tools.
@@ -373,8 +362,8 @@ fn bitcode_of_a_later_llvm() {
     session.must(&program(&session.path("shims/ld.lto-prune")));
     check_pruned(&mut session, "out");
     // In an archive too, and in the standalone mode.
-    session.must(&Job::new(&dir, "ar").words("rc librust.a helper.o rust.o"));
-    session.must(&Job::new(&dir, tools::lto_prune()).words("main.o rust.o -o by-hand"));
+    session.cmd("ar rc librust.a helper.o rust.o");
+    session.cmd("lto-prune main.o rust.o -o by-hand");
     session.check_eq(&linked_by(&session.path("by-hand")), &"lld", "the linker");
     check_pruned(&mut session, "by-hand");
     // Only an earlier one is there.
@@ -389,14 +378,13 @@ fn bitcode_of_a_later_llvm() {
 fn link_time_optimisation_of_gcc_by_hand() {
     let mut session = prepare("gcc-lto");
     let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, "gcc").words("-flto -O1 -fPIC -c main.c helper.c"));
+    session.cmd("gcc -flto -O1 -fPIC -c main.c helper.c");
     let job =
         |words: &str| Job::new(&dir, tools::lto_prune()).env("CC", "gcc").words("-flto -O1").words(words);
     session.must(&job("main.o helper.o -o out"));
     session.must(&Job::new(&dir, session.path("out")));
     session.must(&job("-shared main.o helper.o -o lib.so"));
-    session
-        .check(Facts::read(&session.path("lib.so")).unwrap().defined.contains("helper"), "an empty library");
+    session.check(session.facts("lib.so").defined.contains("helper"), "an empty library");
     // Without gcc there is no plugin.
     let shim = session.path("shims/ld.lto-prune");
     let outcome = session.run(&Job::new(&dir, shim).words("-shared main.o helper.o -o lib.so"));

@@ -37,7 +37,7 @@ fn compile(session: &mut Session, build: &SplitBuild) {
         let object = format!("{}.o", unit.split('.').next().unwrap());
         session.must(&job.arg(fixture.join(unit)).arg("-o").arg(object));
     }
-    session.must(&Job::new(session.dir(), "ar").words("rcsD libpart.a part.o throws.o biased.o"));
+    session.cmd("ar rcsD libpart.a part.o throws.o biased.o");
 }
 
 fn split(session: &mut Session, words: &str) {
@@ -55,10 +55,10 @@ fn link(session: &mut Session, build: &SplitBuild, linker: Linker, archive: &str
     let job = job.words(build.link).arg(format!("-B{shims}")).arg(archive);
     let job = if build.compiler == "gcc" { job } else { job.arg(format!("--ld-path={shims}/ld")) };
     let job = if through { job.arg("-Wl,--prune-strict") } else { job };
-    session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
-    let run = session.must(&Job::new(session.dir(), "./out"));
+    session.must(&job.by(linker));
+    let run = session.cmd("./out");
     session.check_eq(&run.stdout.as_str(), &PRINTS, "output");
-    fs::read(session.path("out")).unwrap()
+    session.bytes("out")
 }
 
 fn size_of(bytes: &[u8], name: &str) -> u64 {
@@ -87,7 +87,7 @@ fn any_linker_collects_what_we_would() {
             for archive in ["libsplit.a", "libdata.a"] {
                 let found = link(&mut session, build, linker, archive, false);
                 let what = format!("{} {} {} {archive}", build.compiler, build.flags, linker.name());
-                // Without --data a table of addresses stays with another, and what it leads to.
+                // Without --data a table of addresses is kept with its neighbour, and keeps its targets.
                 let by_data = [
                     "dead_counter",
                     "dead_zeros",
@@ -120,7 +120,7 @@ fn any_linker_collects_what_we_would() {
 
 /// Linked whole, a divided archive gives the same file.
 #[test]
-fn nothing_else_changes() {
+fn whole_links_are_unchanged() {
     for (number, build) in BUILDS.iter().enumerate() {
         let mut session = Session::new(&format!("splitting/whole-{number}"));
         compile(&mut session, build);
@@ -151,7 +151,7 @@ fn short_jumps_alone_are_relaxed() {
     let mut linked = |object: &str, more: &str| {
         let job = Job::new(session.dir(), Linker::Lld.path()).words("-e first -o out --image-base=0x400000");
         session.must(&job.words(more).arg(object));
-        let bytes = fs::read(session.path("out")).unwrap();
+        let bytes = session.bytes("out");
         let file = object::File::parse(&*bytes).unwrap();
         file.section_by_name(".text").unwrap().data().unwrap().to_vec()
     };
@@ -178,7 +178,7 @@ fn names_are_the_compiler_s() {
         .words("-w -c -O2 -fPIE -ffunction-sections -fdata-sections -o apart.o");
     session.must(&job.arg(fixture));
     let names = |file: &str| -> Vec<String> {
-        let bytes = fs::read(session.path(file)).unwrap();
+        let bytes = session.bytes(file);
         let object = object::File::parse(&*bytes).unwrap();
         let sections = object.sections().filter(|s| s.size() > 0);
         let mut names: Vec<String> = sections
@@ -191,7 +191,7 @@ fn names_are_the_compiler_s() {
         names.sort();
         names
     };
-    // One static constructor and `main`-like sections of one function stay under their own names.
+    // A section with one static constructor or one function like `main` keeps its name.
     let one =
         |n: &String| n != ".text.startup" && !n.starts_with(".text.startup.") && !n.starts_with(".text.hot");
     let found: Vec<String> = names("split.o").into_iter().filter(one).collect();
@@ -199,7 +199,7 @@ fn names_are_the_compiler_s() {
     session.check_eq(&found, &wanted, "names of sections");
 }
 
-/// A program may walk over objects that it puts into a section of its own name, so that they stay together.
+/// A program may iterate over the objects in a section with a name of its own, so the section is not divided.
 #[test]
 fn a_section_that_a_program_names_stays_whole() {
     let mut session = Session::new("splitting/named");
@@ -207,14 +207,13 @@ fn a_section_that_a_program_names_stays_whole() {
     session.must(&Job::new(session.dir(), "gcc").words("-O0 -c -o list.o").arg(list));
     split(&mut session, "--data list.o -o split.o --report=report.json");
     let sections = |file: &str| {
-        let bytes = fs::read(session.path(file)).unwrap();
+        let bytes = session.bytes(file);
         let object = object::File::parse(&*bytes).unwrap();
         let names = object.sections().filter_map(|s| s.name().ok().map(str::to_owned));
         names.filter(|name| name.starts_with(".data.commands")).count()
     };
     session.check_eq(&sections("split.o"), &sections("list.o"), "sections of the list");
-    let report: serde_json::Value =
-        serde_json::from_slice(&fs::read(session.path("report.json")).unwrap()).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&session.bytes("report.json")).unwrap();
     let whole = &report["sums"]["data"]["whole"];
     session.check_eq(&whole["named-section"].as_u64(), &Some(64), &format!("{whole}"));
 }
@@ -226,16 +225,16 @@ fn archives_stay_what_they_are() {
     compile(&mut session, &BUILDS[0]);
     fs::write(session.path("a_note_with_a_long_name.txt"), "no object\n").unwrap();
     fs::copy(session.path("part.o"), session.path("the_same_member_with_a_long_name.o")).unwrap();
-    session.must(&Job::new(session.dir(), "ar").words(
-        "qcsD l.a part.o a_note_with_a_long_name.txt throws.o the_same_member_with_a_long_name.o part.o",
-    ));
+    session.cmd(
+        "ar qcsD l.a part.o a_note_with_a_long_name.txt throws.o the_same_member_with_a_long_name.o part.o",
+    );
     split(&mut session, "l.a -o once.a");
     split(&mut session, "l.a -o again.a");
-    let once = fs::read(session.path("once.a")).unwrap();
-    session.check(once == fs::read(session.path("again.a")).unwrap(), "two runs differ");
+    let once = session.bytes("once.a");
+    session.check(once == session.bytes("again.a"), "two runs differ");
     let job = Job::new(session.dir(), "sh").arg("-c");
     session.must(&job.arg(format!("{} split - -o - < l.a > piped.a", tools::lto_prune().display())));
-    session.check(once == fs::read(session.path("piped.a")).unwrap(), "in a pipe it differs");
+    session.check(once == session.bytes("piped.a"), "in a pipe it differs");
     let mut listings = Vec::new();
     for archive in ["l.a", "once.a"] {
         let names = session.must(&Job::new(session.dir(), "ar").words("t").arg(archive)).stdout;
@@ -245,16 +244,12 @@ fn archives_stay_what_they_are() {
         listings.push((names, index));
     }
     session.check_eq(&listings[1], &listings[0], "members and index");
-    // What ar itself would write, but for sizes.
-    session.must(&Job::new(session.dir(), "ar").words("xv once.a a_note_with_a_long_name.txt"));
-    session.check_eq(
-        &fs::read(session.path("a_note_with_a_long_name.txt")).unwrap(),
-        &b"no object\n".to_vec(),
-        "the note",
-    );
+    // The extracted note is unchanged.
+    session.cmd("ar xv once.a a_note_with_a_long_name.txt");
+    session.check_eq(&session.bytes("a_note_with_a_long_name.txt"), &b"no object\n".to_vec(), "the note");
     // Divided objects have nothing left to divide.
     split(&mut session, "once.a -o twice.a");
-    session.check(once == fs::read(session.path("twice.a")).unwrap(), "split again it differs");
+    session.check(once == session.bytes("twice.a"), "split again it differs");
 }
 
 #[test]
@@ -270,7 +265,7 @@ fn folders_and_files_in_place() {
     std::os::unix::fs::symlink("part.o", session.path("in/link.o")).unwrap();
     split(&mut session, "in -o out --report=report.json");
     split(&mut session, "libpart.a -o alone.a");
-    let read = |path: &str| fs::read(session.path(path)).unwrap();
+    let read = |path: &str| session.bytes(path);
     session.check(read("out/deeper/libpart.a") == read("alone.a"), "the archive in the folder differs");
     session.check(read("out/libscript.a") == read("in/libscript.a"), "another file changed");
     session.check(
@@ -295,11 +290,11 @@ fn on_errors_nothing_is_written() {
     let mut session = Session::new("splitting/errors");
     compile(&mut session, &BUILDS[0]);
     fs::write(session.path("text.o"), "no object\n").unwrap();
-    let archive = fs::read(session.path("libpart.a")).unwrap();
+    let archive = session.bytes("libpart.a");
     fs::write(session.path("short.a"), &archive[..archive.len() - 100]).unwrap();
-    let object = fs::read(session.path("part.o")).unwrap();
+    let object = session.bytes("part.o");
     fs::write(session.path("short.o"), &object[..object.len() / 2]).unwrap();
-    session.must(&Job::new(session.dir(), "ar").words("rcsDT thin.a part.o"));
+    session.cmd("ar rcsDT thin.a part.o");
     for (words, says) in [
         ("text.o -o out", "text.o: neither an x86-64 object nor an archive"),
         ("short.a -o out", "past the end"),
@@ -319,5 +314,5 @@ fn on_errors_nothing_is_written() {
         session.check(outcome.status == 1 && outcome.stderr.contains(says), &format!("{words}: {outcome:?}"));
         session.check(!session.path("out").exists(), &format!("{words}: there is an output"));
     }
-    session.check(fs::read(session.path("part.o")).unwrap() == object, "an input changed");
+    session.check(session.bytes("part.o") == object, "an input changed");
 }

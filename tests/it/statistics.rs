@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use crate::matrix;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
@@ -16,9 +15,8 @@ const MAIN: &str = "int dead(int x) { return x * 77 / 13 % 11 * 5 / 7 + 3; }\n\
 fn prepare(name: &str) -> Session {
     let mut session = Session::new(&format!("statistics/{name}"));
     session.write("main.c", MAIN);
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-    let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, "gcc").words("-O1 -c main.c"));
+    session.shims();
+    session.cmd("gcc -O1 -c main.c");
     session
 }
 
@@ -27,8 +25,8 @@ fn link(session: &mut Session, words: &str) -> (String, Value) {
     let dir = session.dir().to_owned();
     let job =
         Job::new(&dir, "gcc").words("-B shims main.o -o out -Wl,--prune-report=report.json").words(words);
-    let outcome = session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
-    let report = matrix::report(session, &session.path("report.json"));
+    let outcome = session.must(&job.by(Linker::Lld));
+    let report = session.report("report.json");
     (outcome.stderr + &outcome.stdout, report)
 }
 
@@ -54,7 +52,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or(u64::MAX)
 }
 
-/// The last line of a link from which unwind entries could be removed.
+/// The line that says how many bytes of unwind entries could be removed.
 fn of_unwind(report: &Value) -> String {
     let bytes = number(&report["unwind"]["bytes"]);
     format!("more: {bytes} bytes of unwind entries that nothing needs; link with --prune-unwind=unused\n")
@@ -98,9 +96,8 @@ fn three_lines_with_numbers_that_hold() {
     );
     session.check_eq(&said, &expected, "pruned");
     // The estimate is near to a link without us.
-    let dir = session.dir().to_owned();
     tools::shim_dir(&session.path("plain-shims"), &Linker::Lld.path());
-    session.must(&Job::new(&dir, "gcc").words("-B plain-shims main.o -o plain"));
+    session.cmd("gcc -B plain-shims main.o -o plain");
     let difference = size(&mut session, "plain").abs_diff(plain);
     session.check(difference <= 32, &format!("the estimate is {difference} bytes away"));
 
@@ -121,8 +118,7 @@ fn three_lines_with_numbers_that_hold() {
 fn the_table_has_separators_and_no_start_files() {
     let mut session = prepare("table");
     session.write("large.c", "char large[1234567] = {1};\nint unused(int x) { return x + large[x]; }\n");
-    let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, "gcc").words("-O1 -c large.c"));
+    session.cmd("gcc -O1 -c large.c");
     let (said, report) = link(&mut session, "large.o -Wl,--prune-stats=full");
     session.check(said.contains(" -1,234,567\n") || said.contains("1,234,5"), &said);
     session.check(!said.contains("crtbegin"), &said);
@@ -131,17 +127,16 @@ fn the_table_has_separators_and_no_start_files() {
     let of_start_files = limits.iter().find(|l| l["limit"] == "unsized-symbol");
     let count = of_start_files.map(|l| (l["count"].clone(), l["start_files"].clone()));
     session.check(count.is_some_and(|(all, start)| all == start && all != 0), &said);
-    let text = session.must(&Job::new(&dir, tools::lto_prune()).words("audit limits report.json")).stdout;
+    let text = session.cmd("lto-prune audit limits report.json").stdout;
     session.check(!text.contains("crtbegin"), &text);
 }
 
 /// Messages of a link that is not pruned never say "dropped".
 #[test]
-fn nothing_is_dropped_of_a_link_that_is_not_pruned() {
+fn messages_of_unpruned_links_never_say_dropped() {
     let mut session = prepare("unpruned");
     session
         .write("script.ld", "SECTIONS { .text : { *(.text*) } .data : { *(.data*) } .bss : { *(.bss*) } }\n");
-    let dir = session.dir().to_owned();
     for (words, reason) in [
         ("-Wl,--emit-relocs", "--emit-relocs (relocatable-output)"),
         ("-nostdlib -static -Wl,-e,main,-T,script.ld", "a -T script with SECTIONS (script-without-gc)"),
@@ -157,11 +152,10 @@ fn nothing_is_dropped_of_a_link_that_is_not_pruned() {
         session.check(would && line.contains(reason), &format!("{words}: {said}"));
         let not_pruned = said.lines().find(|l| l.starts_with("  not pruned: ")).unwrap_or_default();
         session.check(not_pruned.contains(reason) && not_pruned.contains("; "), &format!("{words}: {said}"));
-        let remarks = std::fs::read_to_string(session.path("remarks.yaml")).unwrap();
+        let remarks = session.text("remarks.yaml");
         session.check(!remarks.contains("!Passed") && remarks.contains("Reason:"), &remarks);
         for command in ["why dead", "garbage", "top"] {
-            let audit = Job::new(&dir, tools::lto_prune()).words(&format!("audit {command} report.json"));
-            let text = session.must(&audit).stdout;
+            let text = session.cmd(&format!("lto-prune audit {command} report.json")).stdout;
             session.check(
                 text.contains("not pruned: ") && !text.contains(", dropped:"),
                 &format!("{words} {command}: {text}"),
@@ -187,7 +181,6 @@ fn relocatable_output_has_its_own_action() {
 #[test]
 fn calls_that_were_not_analysed_have_a_reason() {
     let mut session = prepare("calls");
-    let dir = session.dir().to_owned();
     for (words, reason) in [
         (
             "-Wl,--prune-level=functions",
@@ -197,7 +190,7 @@ fn calls_that_were_not_analysed_have_a_reason() {
         ("-Wl,--prune-gate=100", "less than --prune-gate=100%; link with --prune-gate=0"),
     ] {
         link(&mut session, words);
-        let text = session.must(&Job::new(&dir, tools::lto_prune()).words("audit calls report.json")).stdout;
+        let text = session.cmd("lto-prune audit calls report.json").stdout;
         session.check(text.contains(reason), &format!("{words}: {text}"));
     }
     let (_, report) = link(&mut session, "-Wl,--prune-gate=0");
@@ -212,9 +205,8 @@ fn why(session: &mut Session, source: &str, options: &str, name: &str) -> (Strin
     let words = format!(
         "-B shims tie.o -o tie -Wl,--prune-strict -Wl,--prune-why={name} -Wl,--prune-report=tie.json"
     );
-    let outcome =
-        session.must(&Job::new(&dir, "gcc").words(&words).env("LTO_PRUNE_LINKER", Linker::Lld.path()));
-    let report = matrix::report(session, &session.path("tie.json"));
+    let outcome = session.must(&Job::new(&dir, "gcc").words(&words).by(Linker::Lld));
+    let report = session.report("tie.json");
     let symbols = report["symbols"].as_array().unwrap();
     let is_live = symbols.iter().any(|s| s["name"] == name && s["live"] == true);
     (outcome.stdout, is_live)
@@ -241,8 +233,7 @@ fn ties_are_limits() {
         int main(int c, char **v) { return c > 7 ? f1(c) : ((fn)(table[0] + 4))(c) - c - 77; }\n";
     let (said, live) = why(&mut session, tagged, "-O1", "f2");
     session.check(live && said.contains("f1 and f2 stay together"), &said);
-    let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, "./tie"));
+    session.cmd("./tie");
     // One reference without a name, and a function that nothing refers to.
     let unnamed = "typedef int (*F)(int); static int f1(int x) { return x + 1; } static int f2(int x) { return x + 2; }\n\
         static int f3(int x) { return x + 3; } static F g = f1;\n\
@@ -252,9 +243,9 @@ fn ties_are_limits() {
         live && said.contains("stay together: the address") && said.contains("(doubtful-address)"),
         &said,
     );
-    let text = session.must(&Job::new(&dir, tools::lto_prune()).words("audit limits tie.json")).stdout;
+    let text = session.cmd("lto-prune audit limits tie.json").stdout;
     session.check(text.contains("doubtful-address"), &text);
-    let split = session.must(&Job::new(&dir, tools::lto_prune()).words("split tie.o -o split.o"));
+    let split = session.cmd("lto-prune split tie.o -o split.o");
     let text = split.stdout + &split.stderr;
     session.check(text.contains("doubtful-address") && !text.contains("(100.0%)"), &text);
     // A global one ends the doubt.

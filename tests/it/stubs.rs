@@ -1,8 +1,5 @@
-//! What happens if a stub runs: the program dies of SIGILL, and `explain-trap` says of which function the stub was, from an
-//! address or from a core file.
+//! A stub that runs ends the program by SIGILL, and `explain-trap` names its function, from an address or from a core file.
 
-use crate::elf::Facts;
-use crate::matrix;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
@@ -16,12 +13,12 @@ fn link(name: &str, compiler: &str, linker: Linker, mode: &str, level: &str) -> 
         let job = if level == "sections" { job.words("-ffunction-sections") } else { job };
         session.must(&job.arg(fixture.join(format!("{source}.c"))).arg("-o").arg(format!("{source}.o")));
     }
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     let job = Job::new(&dir, compiler).words("-B shims main.o other.o -o out").words(mode);
     let job = job.words("-Wl,--gc-sections -Wl,--prune-strict -Wl,--prune-report=report.json");
     let job = job.words("-Wl,--prune-stub-symbol=first -Wl,--prune-stub-symbol=other");
     let job = job.arg(format!("-Wl,--prune-level={level}"));
-    session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
+    session.must(&job.by(linker));
     session
 }
 
@@ -70,17 +67,17 @@ fn stub_that_runs_names_itself() {
                 [("-no-pie", "sections"), ("-pie -fPIE", "functions"), ("-static", "functions")]
             {
                 let mut session = link("runs", compiler, linker, mode, level);
-                let report = matrix::report(&session, &session.path("report.json"));
+                let report = session.report("report.json");
                 let atoms = report["atoms"].as_array().unwrap();
                 let stubs = atoms.iter().filter(|a| a["state"] == "stub");
                 let stubs: Vec<_> = stubs.map(|a| a["symbols"][0].as_str().unwrap().to_owned()).collect();
                 session.check_eq(&stubs, &vec!["first".to_owned(), "other".to_owned()], "stubs");
                 session.check_eq(&report["functions"]["stubs"], &2.into(), "counted stubs");
-                // What only a stub calls is gone.
-                let facts = Facts::read(&session.path("out")).unwrap();
+                // A function that only a stub calls is removed.
+                let facts = session.facts("out");
                 session.check(!facts.defined.contains("another"), "another is still there");
 
-                let good = session.must(&Job::new(session.dir(), "./out"));
+                let good = session.cmd("./out");
                 session.check_eq(&good.stdout.as_str(), &"third 1\ndistinct\n", "output");
                 let dead = session.run(&Job::new(session.dir(), "./out").arg("0"));
                 session.check_eq(&dead.status, &(128 + 4), "SIGILL");
@@ -97,7 +94,7 @@ fn stub_that_runs_names_itself() {
                 let none = explain(&mut session, &format!("{:#x}", address("main")));
                 session.check(none.status == 1 && none.stderr.contains("none of the 2 stubs"), &none.stderr);
 
-                let headers = session.must(&Job::new(session.dir(), "readelf").words("-lW out")).stdout;
+                let headers = session.cmd("readelf -lW out").stdout;
                 let number = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap();
                 let at = address("first") + 4;
                 let offset = headers.lines().find_map(|line| {
@@ -126,15 +123,11 @@ fn no_stubs_where_the_linker_folds_everything() {
             let fixture = tools::repository().join("fixtures/stub_mentioned");
             let job = Job::new(session.dir(), "clang-19").words("-O1 -ffunction-sections -faddrsig -c");
             session.must(&job.arg(fixture.join("main.c")).arg(fixture.join("other.c")));
-            tools::shim_dir(&session.path("shims"), &tools::lto_prune());
-            let job = Job::new(session.dir(), "clang-19").words("-B shims main.o other.o -o out");
-            let job = job.words("-Wl,--prune-report=report.json -Wl,--prune-stub-symbol=first");
-            let job = job.words("-Wl,--prune-stub-symbol=other -Wl,--gc-sections");
-            let job = job.arg(format!("-Wl,{option}")).env("LTO_PRUNE_LINKER", linker.path());
-            session.must(&job);
-            let report = matrix::report(&session, &session.path("report.json"));
+            session.shims();
+            session.link(linker, &format!("clang-19 -B shims main.o other.o -o out -Wl,--prune-report=report.json -Wl,--prune-stub-symbol=first -Wl,--prune-stub-symbol=other -Wl,--gc-sections -Wl,{option}"));
+            let report = session.report("report.json");
             session.check_eq(&report["functions"]["stubs"], &count.into(), "stubs");
-            let good = session.must(&Job::new(session.dir(), "./out"));
+            let good = session.cmd("./out");
             session.check_eq(&good.stdout.as_str(), &"third 1\ndistinct\n", "output");
         }
     }
@@ -147,15 +140,15 @@ fn compile_kinds(session: &mut Session, compiler: &str, flags: &str) {
         let job = job.words("-pthread -ffunction-sections -c").words(flags);
         session.must(&job.arg(fixture.join(format!("{source}.cpp"))).arg("-o").arg(format!("{source}.o")));
     }
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
 }
 
 /// Link it, with stubs of all that is never called; nothing is called without an argument.
 fn link_kinds(session: &mut Session, compiler: &str, linker: Linker, words: &str) {
     let job = Job::new(session.dir(), compiler).words("-B shims main.o other.o -o out -pthread").words(words);
     let job = job.words("-Wl,--prune-strict -Wl,--prune-stub-symbol=*never* -Wl,--prune-report=report.json");
-    session.must(&job.env("LTO_PRUNE_LINKER", linker.path()));
-    let good = session.must(&Job::new(session.dir(), "./out"));
+    session.must(&job.by(linker));
+    let good = session.cmd("./out");
     session.check_eq(&good.stdout.as_str(), &"distinct\n", "output");
 }
 
@@ -173,7 +166,7 @@ fn safe_folding_keeps_stubs_apart() {
     }
 }
 
-/// Stubs of bitcode, which is what the linker compiles: they trap with all registers as they were passed, and `explain-trap` knows them.
+/// Stubs in bitcode, compiled by the linker: they trap with all argument registers unchanged, and `explain-trap` names them.
 #[test]
 fn stubs_of_bitcode_are_explained() {
     for flags in ["-flto=thin", "-flto=full", "-flto=thin -fno-omit-frame-pointer -g"] {
@@ -190,11 +183,11 @@ fn stubs_of_bitcode_are_explained() {
             // Else it would be below 77.
             let caught = session.run(&Job::new(session.dir(), "./out").arg("r"));
             session.check(caught.status == 77 || caught.status == 100, &format!("{}", caught.status));
-            let report = matrix::report(&session, &session.path("report.json"));
+            let report = session.report("report.json");
             let stubs = report["atoms"].as_array().unwrap().iter().filter(|a| a["state"] == "stub").count();
             session.check(stubs >= 5, &format!("{stubs} stubs"));
             // The trap is somewhere in the function.
-            let facts = Facts::read(&session.path("out")).unwrap();
+            let facts = session.facts("out");
             for name in ["never", "never_small"] {
                 let at = facts.functions.iter().find(|(n, _)| n == name).unwrap().1;
                 let told = (at..at + 80).find_map(|at| {

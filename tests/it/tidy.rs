@@ -1,14 +1,9 @@
-//! The invariants of the tree: what the design forbids is forbidden by a test and not by a habit.
-//!
-//! Each rule reads the tracked files as text. Left out: what rustfmt, clippy and rustc already hold.
+//! Rules of the source tree, read from the tracked files as text. rustfmt, clippy and rustc check other rules.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::tools::repository;
-
-/// Longest file that is still read in one sitting.
-const MAX_LINES: usize = 600;
 
 /// The one home of each crate from outside: the only paths (below the root, prefixes) that may name it.
 const HOMES: &[(&str, &[&str])] = &[
@@ -104,7 +99,7 @@ pub(crate) fn rust_files() -> Vec<(String, String)> {
     files().into_iter().filter(is_ours).map(|p| (p.to_string_lossy().into_owned(), read(&p))).collect()
 }
 
-/// Lines with what they say to the compiler: no comments.
+/// The lines of code, without comment lines.
 fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(n, l)| (n + 1, l)).filter(|(_, l)| !l.trim_start().starts_with("//"))
 }
@@ -140,6 +135,7 @@ fn the_top_level() {
         "README.md",
         "bench",
         "docs",
+        "examples",
         "fixtures",
         "fuzz",
         "proptest-regressions",
@@ -166,13 +162,6 @@ fn names_of_files_are_chosen() {
     none(files().iter().filter(|p| odd(p)).map(|p| p.display().to_string()).collect());
 }
 
-#[test]
-fn files_stay_short() {
-    let long = rust_files().into_iter().map(|(path, text)| (path, text.lines().count()));
-    let long = long.filter(|(_, lines)| *lines > MAX_LINES);
-    none(long.map(|(path, lines)| format!("{path} has {lines} lines, more than {MAX_LINES}")).collect());
-}
-
 /// The text without what stands between `r#"` and `"#`: sources in other languages.
 fn without_raw_strings(text: &str) -> String {
     let mut pieces = text.split("r#\"");
@@ -181,7 +170,7 @@ fn without_raw_strings(text: &str) -> String {
     std::iter::once(first.as_str()).chain(behind).collect()
 }
 
-/// The type that a line defines. What is indented behind `type` belongs to a trait, and each error type has its `Result`.
+/// The type that a line defines. An indented `type` belongs to a trait. Each error type has a `Result`.
 fn defined_type(line: &str) -> Option<&str> {
     let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));
     let keyword = words.next()?;
@@ -210,7 +199,7 @@ fn types_have_names_of_their_own() {
     none(findings);
 }
 
-/// A doc comment is a sentence that stands alone. Where there is nothing to say that the name doesn't, there is none.
+/// A doc comment is a sentence, not a word or two.
 #[test]
 fn docs_are_sentences() {
     let mut findings = Vec::new();
@@ -368,7 +357,7 @@ fn documented_paths_exist() {
     none(findings);
 }
 
-/// A table of results that no page cites helps nobody.
+/// A table of results that no page cites is removed.
 #[test]
 fn results_are_cited() {
     let pages: Vec<String> = files()
@@ -384,7 +373,7 @@ fn results_are_cited() {
 }
 
 #[test]
-fn nothing_of_this_machine() {
+fn no_machine_paths() {
     // Directories of one developer, and hosts of package registries: neither means anything elsewhere.
     let words = [
         concat!("/wo", "rk/"),
@@ -412,42 +401,25 @@ fn nothing_of_this_machine() {
     none(findings);
 }
 
+/// A folder of `fixtures/` without directives is no fixture: another test must name it.
 #[test]
 fn every_fixture_is_used() {
-    let mut findings = Vec::new();
-    let sources: Vec<(String, String)> = rust_files()
-        .into_iter()
-        .filter(|(p, _)| p.starts_with("tests/") || p.starts_with("bench/"))
-        .collect();
-    for entry in std::fs::read_dir(repository().join("fixtures")).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let used = || sources.iter().any(|(_, text)| text.contains(&format!("fixtures/{name}")));
-        if path.is_dir() && !crate::cases::NAMES.contains(&name.as_str()) && !used() {
-            findings.push(format!("fixtures/{name} is in no test"));
-        }
+    let files = files();
+    let has_directives = |path: &&PathBuf| {
+        let text = std::fs::read_to_string(repository().join(path)).unwrap_or_default();
+        text.lines().any(|line| line.starts_with("//# "))
+    };
+    let folder = |path: &PathBuf| path.iter().nth(1).map(|name| name.to_string_lossy().into_owned());
+    let inside = || files.iter().filter(|path| path.starts_with("fixtures") && path.iter().count() > 2);
+    let found: BTreeSet<String> = inside().filter(has_directives).filter_map(folder).collect();
+    let mut others: BTreeSet<String> = inside().filter_map(folder).collect();
+    others.retain(|name| !found.contains(name));
+    let sources =
+        rust_files().into_iter().filter(|(p, _)| p.starts_with("tests/") || p.starts_with("bench/"));
+    for (_, text) in sources {
+        others.retain(|name| !text.contains(&format!("fixtures/{name}")));
     }
-    for name in crate::cases::NAMES {
-        if !repository().join("fixtures").join(name).is_dir() {
-            findings.push(format!("no fixtures/{name}"));
-        }
-    }
-    none(findings);
-}
-
-#[test]
-fn fixtures_say_why() {
-    // A case opens with prose: without it nobody dares to change what it expects.
-    let mut findings = Vec::new();
-    for name in crate::cases::NAMES {
-        let case = crate::directive::FixtureCase::read(&repository().join("fixtures").join(name)).unwrap();
-        let text = std::fs::read_to_string(case.dir.join(&case.main)).unwrap();
-        let first = text.lines().next().unwrap_or_default();
-        if !first.starts_with("// ") || first.len() < 30 {
-            findings.push(format!("fixtures/{name}/{} does not open with prose", case.main));
-        }
-    }
-    none(findings);
+    none(others.into_iter().map(|name| format!("fixtures/{name} is in no test")).collect());
 }
 
 #[test]

@@ -1,7 +1,6 @@
-//! Where the tools are: the binary under test, the linkers, the compilers, and directories of shims.
+//! Paths of the tools: the binary under test, linkers, compilers, and directories of shims.
 //!
-//! A tool that is missing fails the test that needs it: a suite that skips silently proves nothing.
-//! `tests/setup.sh` installs all of them but Free Pascal, Go and gccgo.
+//! A test fails if its tool is missing. `tests/setup.sh` installs all tools except Free Pascal, Go and gccgo.
 
 use std::path::{Path, PathBuf};
 
@@ -27,16 +26,6 @@ impl Linker {
         }
     }
 
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Linker::ALL.into_iter().find(|l| l.name() == name)
-    }
-
-    /// Whether fixtures are linked by it: `LTO_PRUNE_TEST_LINKERS=lld,bfd` names some, for a build that knows no more.
-    pub(crate) fn is_asked(self) -> bool {
-        let asked = std::env::var("LTO_PRUNE_TEST_LINKERS");
-        asked.is_err() || asked.is_ok_and(|names| names.split(',').any(|name| name == self.name()))
-    }
-
     pub(crate) fn path(self) -> PathBuf {
         match self {
             Linker::Lld => tool("ld.lld-19"),
@@ -59,13 +48,21 @@ pub(crate) fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// `PATH` with a folder in front.
+pub(crate) fn path_with(folder: &Path) -> std::ffi::OsString {
+    let mut path = folder.as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap());
+    path
+}
+
 pub(crate) fn tool(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());
     found.unwrap_or_else(|| panic!("{name} is not in PATH; tests/setup.sh installs it"))
 }
 
-/// Whether a large compiler is installed, which `tests/setup.sh` does not do: a test without it says so.
+/// Whether a compiler is installed that `tests/setup.sh` does not install; a test that needs it is skipped with a message.
 pub(crate) fn is_installed(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
@@ -75,12 +72,12 @@ pub(crate) fn is_installed(name: &str) -> bool {
     found
 }
 
-/// The C++ driver that goes with a C driver.
+/// The C++ driver of a C driver.
 pub(crate) fn cxx(cc: &str) -> &'static str {
     match cc {
         "gcc" => "g++",
         "clang-19" => "clang++-19",
-        other => panic!("no C++ compiler known beside {other}"),
+        other => panic!("no C++ compiler is known for {other}"),
     }
 }
 
@@ -93,7 +90,7 @@ pub(crate) fn lld_of_rustc() -> PathBuf {
     path
 }
 
-/// Make `dir` hold the linker under each name by which compilers look for one, so that `-B dir` uses it.
+/// Links the linker into `dir` by each name that compilers look for, so that `-B dir` uses it.
 pub(crate) fn shim_dir(dir: &Path, linker: &Path) {
     std::fs::create_dir_all(dir).unwrap();
     for name in ["ld", "ld.lld", "ld.lto-prune"] {

@@ -1,4 +1,4 @@
-//! Files that were made ahead of a link by somebody else, or that lie: none of them changes a program, and the user hears of each.
+//! Precomputed files of other users, or with false contents: none changes a program, and each is reported.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
@@ -35,18 +35,17 @@ fn is_root(session: &Session) -> bool {
 
 fn prepare(name: &str) -> Session {
     let mut session = Session::new(&format!("trust/{name}"));
-    let dir = session.dir().to_owned();
     let function =
         |i: usize| format!("int f{i}(int x) {{ for (int i = 0; i < x; i++) x ^= i * {i}; return x; }}\n");
     session.write("main.c", MAIN.to_owned() + &(0..FUNCTIONS).map(function).collect::<String>());
-    session.must(&Job::new(&dir, "gcc").words("-O1 -c main.c"));
+    session.cmd("gcc -O1 -c main.c");
     session
 }
 
 fn link(session: &mut Session, more: &str) -> Outcome {
     let dir = session.dir().to_owned();
     let job = Job::new(&dir, tools::lto_prune()).words("main.o -o out").words(more);
-    let job = job.env("LTO_PRUNE_LINKER", Linker::Lld.path());
+    let job = job.by(Linker::Lld);
     session.run(&job.env("XDG_CACHE_HOME", session.path("caches")))
 }
 
@@ -61,16 +60,16 @@ fn is_refused(session: &mut Session, more: &str, file: &str, fact: &str) {
     let warnings: Vec<&str> = outcome.stderr.lines().filter(|line| line.contains("warning:")).collect();
     let is_said = warnings.len() == 1 && warnings[0].contains(file) && warnings[0].contains(fact);
     session.check(is_said, &format!("not once `{file}` and `{fact}` in\n{}", outcome.stderr));
-    session.must(&Job::new(session.dir(), "./out"));
+    session.cmd("./out");
     let outcome = link(session, &format!("{more} --prune-strict"));
     session.check(!outcome.ok() && outcome.stderr.contains(file), &outcome.stderr);
 }
 
-/// The link has nothing to say, and what it made works.
+/// The link prints nothing, and its program works.
 fn is_taken(session: &mut Session, more: &str) {
     let outcome = link(session, &format!("{more} --prune-strict"));
     session.check(outcome.ok() && outcome.stderr.is_empty(), &outcome.stderr);
-    session.must(&Job::new(session.dir(), "./out"));
+    session.cmd("./out");
 }
 
 fn summary_of(bytes: &[u8]) -> ModuleSummary {
@@ -120,7 +119,7 @@ fn lies() -> [Lie; 7] {
 #[test]
 fn the_headers_say_what_is_a_root() {
     let mut session = prepare("lies");
-    let bytes = fs::read(session.path("main.o")).unwrap();
+    let bytes = session.bytes("main.o");
     session.mkdir("made");
     for place in ["main.o.ltosum", "made/main.o.ltoif"] {
         let options = match place {
@@ -151,7 +150,7 @@ fn the_headers_say_what_is_a_root() {
     }
 }
 
-/// What makes a file or its folder untrusted: the name, what is done, what the link says.
+/// A reason not to trust a file or its folder: the name, the change, and the text of the warning.
 type Untrusted = (&'static str, fn(&Path), &'static str);
 
 /// Each of these by itself. `file` is in a folder that is not that of the input.
@@ -228,8 +227,7 @@ fn interfaces_of_others() {
     // A group that may write the object, and perhaps can't reach it.
     let _ = fs::remove_dir_all(session.path("made"));
     session.mkdir("made");
-    session
-        .must(&Job::new(&dir, tools::lto_prune()).words("summarize --interface main.o -o made/main.o.ltoif"));
+    session.cmd("lto-prune summarize --interface main.o -o made/main.o.ltoif");
     for file in ["main.o", "made/main.o.ltoif"] {
         mode(&session.path(file), 0o664);
     }
@@ -237,7 +235,7 @@ fn interfaces_of_others() {
     is_refused(&mut session, "--prune-no-cache --prune-interfaces=made", "made/main.o.ltoif", fact);
 }
 
-/// Files next to the object, in its folder: who may write there may write the object, and still nobody relies on it.
+/// Files next to the object, in its folder. Another user who can write there can write the object too; the summary is not used anyway.
 #[test]
 fn summaries_of_others() {
     let mut session = prepare("sidecars");
@@ -249,7 +247,7 @@ fn summaries_of_others() {
                 fs::remove_file(file).unwrap();
             }
         }
-        session.must(&Job::new(&dir, tools::lto_prune()).words("summarize main.o -o main.o.ltosum"));
+        session.cmd("lto-prune summarize main.o -o main.o.ltosum");
         is_taken(&mut session, "--prune-no-cache");
         make(&session.path("main.o.ltosum"));
         is_refused(&mut session, "--prune-no-cache", "main.o.ltosum", fact);
@@ -260,7 +258,7 @@ fn summaries_of_others() {
     }
     // A group that may write the object may write its summary, and the owner of the object may have made it.
     fs::remove_file(session.path("main.o.ltosum")).unwrap();
-    session.must(&Job::new(&dir, tools::lto_prune()).words("summarize main.o -o main.o.ltosum"));
+    session.cmd("lto-prune summarize main.o -o main.o.ltosum");
     for file in ["main.o", "main.o.ltosum"] {
         mode(&session.path(file), 0o664);
     }
@@ -290,11 +288,10 @@ fn summaries_of_others() {
 #[test]
 fn summaries_of_an_archive() {
     let mut session = prepare("archive");
-    let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, "ar").words("rcs libmain.a main.o"));
-    session.must(&Job::new(&dir, tools::lto_prune()).words("summarize libmain.a -o libmain.a.ltosum"));
+    session.cmd("ar rcs libmain.a main.o");
+    session.cmd("lto-prune summarize libmain.a -o libmain.a.ltosum");
     session.write("main.c", "int start;\n");
-    session.must(&Job::new(&dir, "gcc").words("-c main.c"));
+    session.cmd("gcc -c main.c");
     is_taken(&mut session, "libmain.a --prune-no-cache");
     mode(&session.path("libmain.a.ltosum"), 0o777);
     is_refused(
@@ -312,10 +309,7 @@ fn actions_of_others() {
     let dir = session.dir().to_owned();
     let run = |words: &str| Job::new(&dir, tools::lto_prune()).words(words);
     session.must(&run("summarize --interface main.o -o made/main.o.ltoif"));
-    session.must(
-        &run("-Wl,main.o -o out --prune-interfaces=made --prune-plan=plans")
-            .env("LTO_PRUNE_LINKER", Linker::Lld.path()),
-    );
+    session.must(&run("-Wl,main.o -o out --prune-interfaces=made --prune-plan=plans").by(Linker::Lld));
     let emit = "emit --plan=plans/main.o.ltoplan main.o -o emitted/main.o";
     session.must(&run(emit));
     let options = "--prune-no-cache --prune-interfaces=made --prune-emitted=emitted";
@@ -323,7 +317,7 @@ fn actions_of_others() {
     mode(&session.path("emitted/main.o"), 0o666);
     let outcome = link(&mut session, options);
     session.check(outcome.ok() && outcome.stderr.contains("others may write to it"), &outcome.stderr);
-    session.must(&Job::new(&dir, "./out"));
+    session.cmd("./out");
     mode(&session.path("plans/main.o.ltoplan"), 0o666);
     let outcome = session.run(&run(emit));
     session.check(!outcome.ok() && outcome.stderr.contains("main.o.ltoplan: not used"), &outcome.stderr);

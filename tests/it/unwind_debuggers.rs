@@ -2,7 +2,7 @@
 
 use crate::run::Job;
 use crate::tools::Linker;
-use crate::unwind_entries::{Program, QUIET, UNUSED, program_has};
+use crate::unwind_entries::{Program, QUIET, UNUSED};
 
 /// The names of functions in lines that have an address, a separator and a name: those of gdb, eu-stack and valgrind.
 fn names(text: &str, is_frame: impl Fn(&str) -> bool) -> Vec<String> {
@@ -53,22 +53,17 @@ fn debuggers_find_the_same_frames() {
             program.check(has_all, &format!("{mode}: {kept:?}"));
             program.session.check_eq(out, kept, mode);
         }
-        let has = program_has(&mut program, "out", ".eh_frame");
+        let has = program.has_main("out");
         program.check(!has, "from .debug_frame alone");
         // Without that section the frames are lost, so it is the one that was read.
-        program.session.must(&Job::new(program.session.dir(), "objcopy").words("-R .debug_frame out lost"));
+        program.session.cmd("objcopy -R .debug_frame out lost");
         let lost = frames(&mut program, "lost");
         program.check(lost[2] != out[2], &format!("{mode}: {lost:?}"));
     }
 }
 
 /// A program that reads memory which it has given back, so that valgrind prints where.
-const READS_FREED: &str = r#"
-#include <stdlib.h>
-__attribute__((noinline)) int inner(int *p) { return *(volatile int *)p + 1; }
-__attribute__((noinline)) int outer(int *p) { return inner(p) * 3; }
-int main(int argc, char **argv) { int *p = malloc(sizeof *p * argc); free(p); return outer(p) == 0; }
-"#;
+const READS_FREED: &str = include_str!("programs/unwind_debuggers_reads_freed.c");
 
 #[test]
 fn valgrind_finds_the_same_frames() {
@@ -86,6 +81,6 @@ fn valgrind_finds_the_same_frames() {
     let (kept, out) = (frames(&mut program, "kept"), frames(&mut program, "out"));
     program.check(kept.starts_with(&["inner", "outer", "main"].map(str::to_owned)), &format!("{kept:?}"));
     program.session.check_eq(&out, &kept, "valgrind");
-    let has = program_has(&mut program, "out", ".eh_frame");
+    let has = program.has_main("out");
     program.check(!has, "from .debug_frame alone");
 }

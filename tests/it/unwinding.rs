@@ -1,9 +1,9 @@
-//! What the unwinder finds by `.eh_frame_hdr` behind mold: one entry for each place.
+//! The unwinder finds one entry for each address by `.eh_frame_hdr` with mold.
 
 use object::{Object, ObjectSection};
 
 use crate::run::{Job, Session};
-use crate::tools::{self, Linker};
+use crate::tools::Linker;
 
 /// A function in a section of its own, with an FDE.
 fn function(name: &str, body: &str) -> String {
@@ -31,7 +31,7 @@ fn repeated(starts: &[i32]) -> usize {
 fn entries_of_no_bytes_are_left_out_behind_mold() {
     let mut session = Session::new("unwinding/empty");
     let dir = session.dir().to_owned();
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     // Of the first module `dead` goes, of the second one nothing.
     let calls = "call empty\n call behind\n call other\n ret";
     let first = [("_start", calls), ("empty", ""), ("behind", "ret"), ("dead", "ret")];
@@ -40,15 +40,15 @@ fn entries_of_no_bytes_are_left_out_behind_mold() {
         |functions: &[(&str, &str)]| -> String { functions.iter().map(|(n, b)| function(n, b)).collect() };
     session.write("first.s", text(&first));
     session.write("second.s", text(&second));
-    session.must(&Job::new(&dir, "gcc").words("-c first.s second.s"));
+    session.cmd("gcc -c first.s second.s");
     for (linker, left_in_plain) in [(Linker::Mold, 2), (Linker::Lld, 0)] {
         let line = "--eh-frame-hdr first.o second.o -o out";
         session.must(&Job::new(&dir, linker.path()).words(line));
         session.check_eq(&repeated(&starts(&session.path("out"))), &left_in_plain, "of the plain link");
-        let job = Job::new(&dir, session.path("shims/ld")).env("LTO_PRUNE_LINKER", linker.path());
+        let job = Job::new(&dir, session.path("shims/ld")).by(linker);
         session.must(&job.words(line).words("--prune-strict"));
         session.check_eq(&repeated(&starts(&session.path("out"))), &0, linker.name());
-        let bytes = std::fs::read(session.path("out")).unwrap();
+        let bytes = session.bytes("out");
         let has = |name: &str| object::File::parse(&*bytes).unwrap().symbol_by_name(name).is_some();
         session.check(!has("dead") && has("last"), "what is pruned");
     }

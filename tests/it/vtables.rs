@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 
-use crate::matrix;
 use crate::run::{Job, Session};
-use crate::tools;
+use crate::tools::{self, Linker};
 
-/// Classes with three virtual functions and a destructor, of which `never` is never called by the program itself.
+/// Classes with three virtual functions and a destructor. The program never calls `never`.
 const CLASSES: usize = 50;
 
 const BASE: &str = "struct Shape {\n  virtual int area(int x) const = 0;\n  virtual int used(int x) const { return x; }\n\
@@ -44,16 +43,16 @@ fn source(uses: &str) -> String {
 
 const LIBRARY: &str = "extern \"C\" int use(Shape *p) { return p->never(5); }\n";
 
-/// Link a program both ways; the names of its stubs, and of what is dropped in its own module.
+/// Links a program both ways, and returns the names of its stubs, and the dropped names of its own module.
 fn stubs(name: &str, compiler: &str, flags: &str, library: bool) -> (BTreeSet<String>, BTreeSet<String>) {
     let mut session = Session::new(&format!("vtables/{name}"));
     let dir = session.dir().to_owned();
     let uses = if library { "sum += use(p);" } else { "" };
     fs::write(dir.join("main.cpp"), source(uses)).unwrap();
     fs::write(dir.join("library.cpp"), format!("{BASE}{LIBRARY}")).unwrap();
-    let lld = tools::Linker::Lld.path();
+    let lld = Linker::Lld.path();
     tools::shim_dir(&session.path("plain"), &lld);
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.shims();
     let mut line = "main.o".to_owned();
     session.must(&Job::new(&dir, compiler).words(flags).words("-c main.cpp -o main.o"));
     if library {
@@ -67,7 +66,7 @@ fn stubs(name: &str, compiler: &str, flags: &str, library: bool) -> (BTreeSet<St
     let plain = session.must(&Job::new(&dir, dir.join("plain.out")));
     let pruned = session.must(&Job::new(&dir, dir.join("out")));
     session.check_eq(&pruned.stdout, &plain.stdout, "output");
-    let report = matrix::report(&session, &session.path("report.json"));
+    let report = session.report("report.json");
     let modules = report["modules"].as_array().unwrap();
     let own = modules.iter().position(|m| m["name"].as_str().is_some_and(|n| n.ends_with("main.o"))).unwrap();
     let named = |state: &str| {
@@ -93,7 +92,7 @@ fn exactly_the_slots_that_nothing_calls() {
         ("thin", "clang++-19", "-O2 -flto=thin"),
         ("thin-O0", "clang++-19", "-O0 -flto=thin"),
         ("full", "clang++-19", "-O2 -flto"),
-        // Two modules a file: tables of functions and what has types in one for a full link, the rest in one for a thin link.
+        // Two modules in a file: one for a full link with vtables and typed functions, and one for a thin link with the rest.
         ("split", "clang++-19", "-O2 -flto=thin -fwhole-program-vtables -fvisibility=hidden"),
         ("split-O0", "clang++-19", "-O0 -flto=thin -fwhole-program-vtables -fsplit-lto-unit"),
         ("types", "clang++-19", "-O2 -flto -fwhole-program-vtables -fvisibility=hidden"),

@@ -1,9 +1,7 @@
 //! `--prune-worth`: a module is passed to the linker as it is if too little could be removed from it, and the report says so.
 
-use crate::elf::Facts;
-use crate::matrix;
 use crate::run::{Job, Session};
-use crate::tools::{self, Linker};
+use crate::tools::Linker;
 
 /// Code that is live, so that the link is large: 512 KiB.
 const LARGE: &str = "void large(void) { __asm__ volatile (\".skip 524288, 0x90\"); }\n";
@@ -25,19 +23,19 @@ fn link(session: &mut Session, is_large: bool, mentioned: usize, options: &str) 
         "mentioned.c",
         format!("int mentioned(int x) {{ __asm__ volatile (\".skip {mentioned}, 0x90\"); return x; }}\n"),
     );
-    session.must(&Job::new(&dir, "gcc").words("-O1 -fno-inline -c helper.c main.c large.c mentioned.c"));
+    session.cmd("gcc -O1 -fno-inline -c helper.c main.c large.c mentioned.c");
     if !session.path("shims").exists() {
-        tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+        session.shims();
     }
     let objects =
         if is_large { "main.o helper.o mentioned.o large.o" } else { "main.o helper.o mentioned.o" };
     let job = Job::new(&dir, "gcc").words("-B shims -o out -Wl,--prune-report=report.json").words(objects);
-    session.must(&job.words(options).env("LTO_PRUNE_LINKER", Linker::Lld.path()));
-    session.must(&Job::new(&dir, "./out"));
-    let report = matrix::report(session, &session.path("report.json"));
+    session.must(&job.words(options).by(Linker::Lld));
+    session.cmd("./out");
+    let report = session.report("report.json");
     let mut limits = report["limits"].as_array().unwrap().iter();
     let limit = limits.find(|limit| limit["limit"] == "not-worth").map(|limit| limit["detail"].to_string());
-    (Facts::read(&session.path("out")).unwrap().defined.contains("dead"), limit)
+    (session.facts("out").defined.contains("dead"), limit)
 }
 
 #[test]
@@ -76,18 +74,18 @@ fn a_cache_has_no_decision_of_a_link() {
     session.write("main.c", MAIN_OF_LARGE);
     // Both of its functions are live, so that it is not decoded.
     session.write("large.c", format!("{LARGE}int other(void) {{ return 0; }}\nint (*const others[])(void) __attribute__((used, retain)) = {{ other }};\n"));
-    session.must(&Job::new(&dir, "gcc").words("-O1 -c helper.c main.c large.c"));
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.cmd("gcc -O1 -c helper.c main.c large.c");
+    session.shims();
     let linked = |session: &mut Session, options: &str| {
         let words = format!("-B shims main.o helper.o large.o -o out {options}");
         let job = Job::new(&dir, "gcc").words(&words).env("XDG_CACHE_HOME", dir.join("caches"));
-        session.must(&job.env("LTO_PRUNE_LINKER", Linker::Lld.path()));
-        std::fs::read(session.path("out")).unwrap()
+        session.must(&job.by(Linker::Lld));
+        session.bytes("out")
     };
     let fresh = linked(&mut session, "-Wl,--prune-no-cache");
-    session.check(Facts::read(&session.path("out")).unwrap().defined.contains("dead"), "it is worth it");
+    session.check(session.facts("out").defined.contains("dead"), "it is worth it");
     let all = linked(&mut session, "-Wl,--prune-no-cache,--prune-worth=0");
-    session.check(!Facts::read(&session.path("out")).unwrap().defined.contains("dead"), "dead is kept");
+    session.check(!session.facts("out").defined.contains("dead"), "dead is kept");
     for _ in 0..3 {
         let warm = linked(&mut session, "");
         session.check(warm == fresh, "a warm cache changes the output");
@@ -111,14 +109,13 @@ fn the_next_section_of_undecoded_assembly_is_kept() {
         + &function("second", "add $4,%eax; ret")
         + &function("third", "ret");
     session.write("code.s", text + ".section .note.GNU-stack,\"\",@progbits\n");
-    session.must(&Job::new(&dir, "gcc").words("-O1 -c main.c code.s"));
-    tools::shim_dir(&session.path("shims"), &tools::lto_prune());
+    session.cmd("gcc -O1 -c main.c code.s");
+    session.shims();
     let words =
         "-B shims main.o code.o -o out -Wl,--prune-worth=1,--prune-level=functions,--prune-why=second";
-    let linked =
-        session.must(&Job::new(&dir, "gcc").words(words).env("LTO_PRUNE_LINKER", Linker::Lld.path()));
+    let linked = session.must(&Job::new(&dir, "gcc").words(words).by(Linker::Lld));
     session.check(linked.stdout.contains("root: fall-through"), &linked.stdout);
-    session.must(&Job::new(&dir, "./out"));
-    let defined = Facts::read(&session.path("out")).unwrap().defined;
+    session.cmd("./out");
+    let defined = session.facts("out").defined;
     session.check(defined.contains("second") && !defined.contains("third"), "second alone is kept");
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Measures the FILES (one a line) and writes comment.md and copies of them into a folder, which is the output `folder`.
 #
-# BUDGET names a file with limits: the output `status` is 1 if one is broken, and 2 if it can't be checked. If BASE names a branch, the files of the
-# last successful run of WORKFLOW there are what the sizes are compared with; without any, the comment says so.
+# BUDGET names a file with limits: the output `status` is 1 if a limit is broken, and 2 if it can't be checked. If BASE names a branch, sizes are
+# compared with the files of the last successful run of WORKFLOW on it. Without such a run, the comment says so.
 set -euo pipefail
 
 folder=$(mktemp -d "${RUNNER_TEMP:-/tmp}/lto-prune-size.XXXXXX")

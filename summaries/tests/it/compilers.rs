@@ -31,7 +31,7 @@ pub(crate) fn summary(bytes: &[u8]) -> ModuleSummary {
 pub(crate) trait Find {
     fn atom_named(&self, name: &str) -> (AtomIdx, &Atom);
     fn symbol_named(&self, name: &str) -> &Symbol;
-    /// What the atom refers to: names of symbols, `[name]` for atoms.
+    /// The references of the atom: names of symbols, `[name]` for atoms.
     fn edges(&self, atom: &str) -> Vec<String>;
     fn edge_name(&self, reference: &Reference) -> String;
     fn limits_found(&self) -> Vec<summaries::Limit>;

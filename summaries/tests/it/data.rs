@@ -1,5 +1,5 @@
-//! Sections of data in parts, at the granularity of functions: what compilers make is divided and loses no reference, and
-//! what is not proved is kept.
+//! Division of data sections, at the granularity of functions: sections of compilers are divided and lose no reference, and a section is kept whole
+//! if a reference is not proved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,29 +8,7 @@ use crate::functions::divided;
 use summaries::{AtomIdx, Definition, Granularity, Limit, ModuleSummary, SymbolKind, Target};
 
 /// Objects of all kinds of use, and loops for which compilers bias bases below and past the objects.
-const C: &str = r#"
-extern int in(void); extern void out(int); extern void take(const void *); extern int f1(int), f2(int);
-struct row { const char *name; int (*f)(int); const int *p; };
-static int below[4] = {9, 9, 9, 9}; static int target[64], other[64], past[8]; static long scalar = 5, scalar2 = 6; static int hits, misses;
-static const int primes[5] = {2, 3, 5, 7, 11}; static const double weights[3] = {1.5, 2.5, 3.5};
-static const struct row rows[] = {{"a", f1, primes}, {"b", f2, primes + 2}}; static struct row writable[] = {{"c", f2, &primes[4]}};
-const int *const after = primes + 5; int *inside = target + 7; int shared = 3, shared2 = 4; int (*table[2])(int) = {f1, f2};
-__attribute__((noinline)) int sum(int n) { int s = 0; for (int i = n; i < 60; i++) s += target[i - 3] * other[i - 1]; return s; }
-__attribute__((noinline)) int ends(void) { int s = 0; for (int *p = past; p != past + 8; p++) { s += *p; *p = in(); } return s; }
-__attribute__((noinline)) void fill(int n) { for (int i = 1; i <= n; i++) { target[i - 1] = in(); other[i - 1] = i; } out(below[n & 3]++); }
-__attribute__((noinline)) int at(unsigned i) { return target[i - 100] + primes[i + 1]; }
-__attribute__((noinline)) int count(void) { hits++; scalar += hits; return scalar; }
-__attribute__((noinline)) int other_count(void) { misses++; scalar2 += misses; return scalar2 + shared2; }
-__attribute__((noinline)) int pass(void) { take(rows); take(&weights[1]); return shared; }
-__attribute__((noinline)) int pick(int i) { return rows[i].f(i) + writable[0].f(1) + (int)weights[i]; }
-__attribute__((noinline)) int indirect(int i) { return table[i](i) + *inside + *after; }
-__attribute__((noinline)) int dense(int x) { static const int values[4] = {7, 1, 9, 3}; static int seen;
-  switch (x) { case 0: return in(); case 1: out(5); break; case 2: seen++; return f1(1); case 3: out(11); break; case 4: return values[in()]; case 5: return 9; }
-  return seen; }
-const char *name(int x) { switch (x) { case 0: return "zero"; case 1: return "one"; case 2: return "two"; case 3: return "three"; } return "many"; }
-struct pair { int a, b; }; static const struct pair pa = {1, 2}, pb = {3, 4}, pc = {5, 6}, pd = {7, 8};
-const struct pair *choose(int x) { switch (x) { case 0: return &pa; case 1: return &pb; case 2: return &pc; case 3: return &pd; } return &pa; }
-"#;
+const C: &str = include_str!("programs/data_c.c");
 
 fn lines() -> Vec<Vec<&'static str>> {
     let mut all = Vec::new();
@@ -110,7 +88,7 @@ fn nothing_is_lost_that_data_sections_have() {
             let lost: Vec<_> = to.difference(found).collect();
             assert!(lost.is_empty(), "{line:?}: {from} loses {lost:?}");
         }
-        // Scalars are accessed directly, and what the other function counts is not kept.
+        // Scalars are accessed directly, and the counter of the other function is removed.
         let count = &mono["count"];
         assert!(count.contains("hits") && count.contains("scalar"), "{line:?}: {count:?}");
         gained += usize::from(!count.contains("misses") && !count.contains("scalar2"));
@@ -137,8 +115,7 @@ fn a_biased_base_keeps_all() {
     }
 }
 
-/// Three functions with a jump table each, and what else of `.rodata` is referred to: nothing, what is accessed directly, or through a
-/// base that is biased.
+/// Three functions with a jump table each, and further objects in `.rodata`: none, one with direct accesses, or some with a biased base.
 fn tables(more: &str) -> String {
     // gcc makes one of functions that are alike.
     let function = |(name, own): (&str, u32)| {
@@ -151,7 +128,7 @@ fn tables(more: &str) -> String {
     format!("extern int in(void); extern void out(int);\n{functions}{more}")
 }
 
-/// A table is apart from the others, and from what a biased base may mean.
+/// A jump table is separate from the others, and from the objects of a biased base.
 #[test]
 fn tables_are_cut_off() {
     let direct = "static const long values[2] = {5, 6}; long direct(void) { return *(const volatile long *)&values[1]; }";
@@ -189,7 +166,7 @@ fn source(code: &str, more: &str) -> String {
     )
 }
 
-/// What `f` leads to, and into how many parts `.data` is divided.
+/// The names that `f` reaches, and the number of parts of `.data`.
 fn kept(code: &str, more: &str) -> (String, usize) {
     let summary = divided(&assembled(&source(code, more)));
     let mut names: Vec<_> = closure(&summary)["f"].iter().filter(|n| *n != "f").cloned().collect();
@@ -212,7 +189,7 @@ fn what_a_reference_from_code_means() {
         (" mov a+8(%rip), %rax", "a"),
         (" mov a+4(%rip), %rax", "a b c"),
         (" mov c+8(%rip), %rax", "a b c"),
-        // Addresses, and what adds registers.
+        // Addresses, and accesses with a register.
         (" lea b(%rip), %rax\n mov (%rax,%rcx,8), %rax", "a b c"),
         (" mov $b, %eax\n add %rcx, %rax", "a b c"),
         (" mov b(,%rcx,8), %eax", "a b c"),
@@ -249,7 +226,7 @@ fn what_a_pointer_in_data_means() {
 
 /// Beside an object that code names: the one that it accesses there stays.
 #[test]
-fn what_is_accessed_beside_an_object() {
+fn accesses_next_to_a_named_object() {
     let named = " .globl d\n .type d, @object\nd: .quad 4\n .size d, 8";
     let (names, parts) = kept(" mov d(%rip), %rax", named);
     assert_eq!((names.as_str(), parts), ("d", 4), "the object itself");
@@ -298,7 +275,7 @@ fn parts_are_aligned_as_they_were() {
     let atoms: Vec<_> = summary.atoms.iter().filter(|a| summary.name(a.name) == b".data").collect();
     let found: Vec<_> = atoms.iter().map(|a| (a.offset, a.size, a.align)).collect();
     assert_eq!(found, [(0, 32, 32), (32, 8, 32), (40, 8, 8)]);
-    // What stays with c, because it has no name or is tied to it, is aligned better than c: they begin with b.
+    // The object behind c has no name or is tied to it, and is aligned better than c: the part begins with b.
     let tied = " .p2align 4\n .type d, @object\nd: .quad 4\n .size d, 8\n .section .data.p, \"aw\"\n .quad d";
     for more in [" .p2align 4\n .quad 4, 5", tied] {
         let summary = divided(&assembled(&source("", more)));

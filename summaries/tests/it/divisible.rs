@@ -1,4 +1,4 @@
-//! What division can add to a linker's own collection of sections: which bytes the bound counts, and of which objects there is none.
+//! The upper bound of division over a linker's own garbage collection: the bytes that it counts, and the objects without a bound.
 
 use crate::compilers::assembled;
 use summaries::native::divisible::{SectionBytes, section_bytes};
@@ -14,7 +14,7 @@ fn divisible(source: &str) -> u64 {
 }
 
 #[test]
-fn what_is_in_one_section_with_others_counts() {
+fn definitions_that_share_a_section_count() {
     let text = two_functions(".text.both,\"ax\",@progbits");
     assert_eq!(section_bytes(&assembled(&text)), Some(SectionBytes { all: 2, code: 2, divisible: 2 }));
     assert_eq!(divisible(&two_functions(".text.both,\"axG\",@progbits,f,comdat")), 0);
@@ -28,7 +28,7 @@ fn what_is_in_one_section_with_others_counts() {
         ))
     };
     assert_eq!(objects([8, 8], "\"aw\",@progbits"), 16);
-    // One without a size keeps a section whole, and pieces that linkers merge are none of ours.
+    // An object without a size keeps its section whole. Mergeable pieces do not count.
     assert_eq!(objects([8, 0], "\"aw\",@progbits"), 0);
     assert_eq!(objects([8, 8], "\"aM\",@progbits,8"), 0);
 }

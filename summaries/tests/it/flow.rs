@@ -25,7 +25,7 @@ pub(crate) fn function(body: &str) -> (ModuleSummary, FunctionSummary) {
     (summary, function)
 }
 
-/// The names of the symbols whose address a value may hold, by assignments, and what is loaded from where it was stored to.
+/// The names of the symbols whose address a value may hold, by assignments and by loads from the cells that were stored to.
 pub(crate) fn held(summary: &ModuleSummary, function: &FunctionSummary, value: ValueIdx) -> BTreeSet<String> {
     let (mut seen, mut work, mut names) = (BTreeSet::new(), vec![value], BTreeSet::new());
     while let Some(value) = work.pop() {
@@ -52,7 +52,7 @@ pub(crate) fn held(summary: &ModuleSummary, function: &FunctionSummary, value: V
     names
 }
 
-/// What the calls of the function may call, in order.
+/// The possible callees of each call of the function, in order.
 pub(crate) fn callees(body: &str) -> Vec<Vec<String>> {
     let (summary, function) = function(body);
     let names = |callee| match callee {
@@ -130,17 +130,17 @@ fn stack_arguments() {
     // By Microsoft's convention 32 bytes lie before the first.
     let store = "sub $56, %rsp; lea f(%rip), %rax; mov %rax,";
     assert_eq!(passed(&format!("{store} 32(%rsp); call h; add $56, %rsp; ret")), [(40, f())]);
-    // What this function's own caller passed goes on, however much it is.
+    // A tail call passes on all stack arguments of the function's own caller.
     let (summary, tail) = function("lea f(%rip), %rdi; jmp h");
     assert!(tail.frame && site(&summary, &tail, "h").stack_in_frame == Some(Some(0)));
-    // What lies below is not set, or not looked at. Where the last one is nothing shows, but what lies there since before the last call is none.
+    // Cells below are not set, or not read. A cell that was set before the previous call is no argument.
     let store = "sub $120, %rsp; lea f(%rip), %rax; mov %rax, 104(%rsp);";
     let load = "mov 104(%rsp), %rax; call *%rax; add $120, %rsp; ret";
     assert_eq!(passed(&format!("{store} call h; {load}")), [(112, f())]);
     assert_eq!(passed(&format!("{store} call y; call h; {load}")), []);
 }
 
-/// What is passed by value is copied to the stack through a pointer, and shows no end.
+/// An argument by value is copied to the stack through a pointer, and has no visible end.
 #[test]
 fn stack_arguments_behind_what_is_copied() {
     let fill = "1: movb %sil, (%rcx,%rdx); inc %rdx; cmp $32, %rdx; jne 1b;";
@@ -152,7 +152,7 @@ fn stack_arguments_behind_what_is_copied() {
         (&format!("mov %rsp, %rcx; lea 32(%rsp), %rsi; {advance}"), true),
         // Its address was put away.
         (&format!("mov %rsp, 48(%rsp); call y; mov 48(%rsp), %rcx; {advance}"), true),
-        // The caller's, another function's, and what was copied for the call before.
+        // A copy to memory of the caller or of another function, and a copy for the previous call.
         (&format!("mov %rdi, %rcx; {advance}"), false),
         (&format!("call malloc; mov %rax, %rcx; {advance}"), false),
         (&format!("mov %rsp, %rcx; {advance} call y;"), false),
@@ -185,13 +185,13 @@ fn what_is_only_compared_is_named() {
 }
 
 #[test]
-fn what_a_call_out_of_the_module_passes() {
+fn arguments_of_external_calls() {
     let (summary, function) = function("lea f(%rip), %rdi; movq %rdi, %xmm0; call g; call h; ret");
     let registers = |name| site(&summary, &function, name).actuals.iter().map(|a| a.0).collect::<Vec<_>>();
-    // rdi and xmm0, with what was in the other argument registers at entry.
+    // rdi and xmm0, and the argument registers with their values at entry.
     let passed = registers("g");
     assert!(passed.contains(&7) && passed.contains(&16), "{passed:?}");
-    // Unseen code looks at none but these, and code of the link at any; rbx and rbp nobody passes anything in.
+    // External code reads no other register, and code of the link may read any. No convention passes arguments in rbx and rbp.
     assert!(passed.iter().all(|r| !matches!(*r, 3..=5)), "{passed:?}");
     // And to h as well: g may leave them alone.
     let h = site(&summary, &function, "h").actuals;
@@ -280,7 +280,7 @@ fn what_a_function_leaves_alone() {
 
 #[test]
 fn vector_registers_carry_parameters_and_results() {
-    // movq %xmm1, %rax; what is called is what the second floating-point argument holds.
+    // movq %xmm1, %rax: the callee is the second floating-point argument.
     let (_, callee) = function("movq %xmm1, %rax; jmp *%rax");
     let Callee::Indirect(called) = callee.call_sites[0].callee else { panic!("{callee:?}") };
     let parameter = callee.parameters.iter().find(|p| p.0 == 17).map(|p| p.1);
@@ -296,7 +296,7 @@ fn vector_registers_carry_parameters_and_results() {
     assert_eq!(returned, Some(BTreeSet::from(["f".to_owned()])));
 }
 
-/// What goes into registers of which nothing is followed escapes, and what comes from there is anything.
+/// A value that is moved to an untracked register escapes, and a value from there is unknown.
 #[test]
 fn other_registers_carry_nothing() {
     for load in ["fldt", "fldl", "fildll", "kmovq", "movq"] {
@@ -334,7 +334,7 @@ fn thunks_are_indirect_calls_through_any_register() {
     assert_eq!(callees(body), [f()]);
     assert_eq!(callees("lea f(%rip), %rax; jmp __x86_indirect_thunk_rax"), [f()]);
     assert_eq!(callees("lea f(%rip), %r11; call __llvm_retpoline_r11; ret"), [f()]);
-    // Nobody knows what this one does.
+    // The effect of this routine is unknown.
     assert_eq!(
         callees("lea f(%rip), %rax; jmp __x86_indirect_thunk"),
         [vec!["__x86_indirect_thunk".to_owned()]]
@@ -402,7 +402,7 @@ fn what_is_not_modelled_has_no_summary() {
         "xsave (%rdi); ret",
         "mov %rbx, (%rdi); ret",
         "call *%r12; ret",
-        // A return to what was pushed, or put where the return address is, on a stack that was aligned too, and by way of a thunk.
+        // A return to a pushed address, or to a replaced return address, also on an aligned stack and by a thunk.
         "lea f(%rip), %rax; push %rax; ret",
         "push %rbp; mov %rsp, %rbp; lea f(%rip), %rax; mov %rax, 8(%rbp); pop %rbp; ret",
         "sub $24, %rsp; lea 24(%rsp), %rdi; call g; add $24, %rsp; ret",
@@ -497,7 +497,7 @@ fn what_the_caller_left_is_used_on_some_path() {
     }
 }
 
-/// What is refused for another reason.
+/// The function is refused for another reason.
 #[test]
 fn who_may_take_arguments_in_any_register_is_marked() {
     let marked = |body: &str| {
@@ -526,7 +526,7 @@ fn who_may_take_arguments_in_any_register_is_marked() {
 
 #[test]
 fn a_return_on_another_stack_is_not_understood() {
-    // Coroutines and contexts: what the other stack has at its top is jumped to, and nobody sees a call of it.
+    // Coroutines and contexts: the code jumps to the top of another stack, without a visible call.
     for body in [
         "mov %rdi, %rsp; ret",
         "push %rbx; mov %rsp, (%rdi); mov (%rsi), %rsp; pop %rbx; ret",

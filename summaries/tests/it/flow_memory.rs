@@ -8,7 +8,7 @@ use summaries::ids::ValueIdx;
 use summaries::relation::{CallSite, Callee, Constraint};
 use summaries::{Granularity, Limit, ModuleSummary, Target};
 
-/// A call of what maps memory says no place if the constant before it leaves that open, on every way to the call.
+/// A call that maps memory does not choose the address if a constant on every path to the call leaves it open.
 #[test]
 fn who_chooses_where_memory_is() {
     let chooses = |body: &str| {
@@ -21,7 +21,7 @@ fn who_chooses_where_memory_is() {
         ("movq $0, %rdi\njmp mmap", 0),
         ("xorl %edi, %edi\nmovl size(%rip), %esi\nmovq size@GOTPCREL(%rip), %r13\ncall mmap\nret", 0),
         ("xorl %edi, %edi\ntestl %esi, %esi\njne 1f\ncall mmap\n1: ret", 0),
-        // What becomes of the address the link tells, where the function is followed.
+        // In an analysed function, the link tracks the address.
         ("movq mmap@GOTPCREL(%rip), %rax\nret", 0),
         ("leaq mmap(%rip), %rax\nret", 0),
         ("movq syscall@GOTPCREL(%rip), %rax\nmovq %rax, (%rsi)\nret", 0),
@@ -91,7 +91,7 @@ fn who_chooses_where_memory_is() {
     }
 }
 
-/// Memory at a number is what nobody follows: what is stored there escapes, and what is loaded may be anything. The null page is nothing.
+/// Memory at a constant address is not tracked: a stored value escapes, and a loaded value is unknown. The null page holds no value.
 #[test]
 fn memory_at_a_number() {
     let constraints = |body: &str| function(body).1.constraints;
@@ -108,7 +108,7 @@ fn memory_at_a_number() {
     assert!(!unknown("movzbl -1, %eax\nret"));
 }
 
-/// The guard of the stack is a number; whatever else the thread's control block holds is not known.
+/// The stack guard is a number. Every other field of the thread control block is unknown.
 #[test]
 fn the_guard_of_the_stack() {
     let unknown = |body: &str| {
@@ -223,7 +223,7 @@ fn what_goes_on_and_what_goes_down() {
     assert!(summary.limits.iter().any(|l| l.limit == Limit::NotPsabi), "{:?}", summary.limits);
 }
 
-/// Where callees that never return let nothing be told of the frame, the function is not understood; where others have told it, it is.
+/// A function whose frame depth is unknown behind calls that never return is not analysed, unless another path gives the depth.
 #[test]
 fn who_returns_is_told_by_others_or_not_at_all() {
     // At 2 the frame is that of `g`, which is followed first since nothing else leads there.
@@ -248,7 +248,7 @@ fn who_returns_is_told_by_others_or_not_at_all() {
     assert!(summary.limits.iter().any(|l| l.limit == Limit::NotPsabi), "{:?}", summary.limits);
 }
 
-/// Code at a number is nobody's that is known: it gets what it is given.
+/// Code at a constant address is unknown, and gets the arguments.
 #[test]
 fn calls_of_numbers() {
     for body in [
@@ -264,7 +264,7 @@ fn calls_of_numbers() {
     }
 }
 
-/// An index moves an address by what is not known.
+/// An index adds an unknown offset to an address.
 #[test]
 fn indices() {
     let places = |body: &str| {
@@ -275,7 +275,7 @@ fn indices() {
         loads.collect::<Vec<_>>()
     };
     assert_eq!(places("leaq g(%rip), %rax\nmovq 8(%rax), %rax\nret"), [Some(8)]);
-    // What holds no address moves it all the same.
+    // A constant index adds an unknown offset too.
     assert_eq!(places("leaq g(%rip), %rax\nmovl $3, %ecx\nmovq 8(%rax,%rcx,8), %rax\nret"), [None]);
 }
 
@@ -323,7 +323,7 @@ fn tables_of_handlers() {
     assert!(named.limits.iter().any(|l| l.limit == Limit::NotPsabi) || has_pad(&named), "{named:?}");
 }
 
-/// What adds a number to memory, or masks it, writes it; only a zero leaves it alone.
+/// An addition to memory, or a mask, writes it; only adding zero does not.
 #[test]
 fn numbers_added_to_memory() {
     let stores = |body: &str| {
@@ -338,7 +338,7 @@ fn numbers_added_to_memory() {
     }
 }
 
-/// A string instruction moves its addresses by what is not known.
+/// A string instruction adds an unknown offset to its addresses.
 #[test]
 fn string_instructions_move_on() {
     for body in ["rep movsq", "movsq", "rep stosq", "stosq"] {
@@ -400,7 +400,7 @@ fn landing_pads_that_others_lead_to() {
     assert!(function.constraints.iter().any(unknown), "{function:#?}");
 }
 
-/// What is in a register of which the function wrote a byte is no more what its caller left there.
+/// A register with a byte that the function wrote no longer has its value at entry.
 #[test]
 fn a_byte_of_a_register_is_written() {
     let is_followed = |write: &str| {
@@ -413,7 +413,7 @@ fn a_byte_of_a_register_is_written() {
     assert!(!is_followed("nop"));
 }
 
-/// What one function puts into its frame for good another one beside it does not take back.
+/// A register that one function stores to its frame for good is not restored by another function.
 #[test]
 fn functions_that_stay_together_have_frames_of_their_own() {
     let function = |name: &str, body: &str| {
@@ -434,7 +434,7 @@ fn functions_that_stay_together_have_frames_of_their_own() {
     assert_eq!(kept(&format!("{puts_back}{}", function("c", "call *-8(%rbp)"))), 1);
 }
 
-/// Whoever runs the pieces, in whatever order, and whether he does or not.
+/// A caller may run the pieces in any order, or leave some to the analysis: the summary is the same.
 #[test]
 fn pieces_in_any_order() {
     let functions = (0..100).map(|i| {
@@ -460,7 +460,7 @@ fn pieces_in_any_order() {
     assert_eq!(summaries::extract::extract_by(&object, Granularity::Pointers, &some), expected);
 }
 
-/// Where the return address is nothing is stored that this function knows, whether the frame is values or an object; but a return to it is no call.
+/// A function stores nothing at its return address, whether the frame is cells or an object. A return to it is no call.
 #[test]
 fn a_return_address_is_anything_but_for_a_return() {
     let callee_is_unknown = |body: &str| {

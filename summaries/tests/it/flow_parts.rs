@@ -1,4 +1,4 @@
-//! Value flow of native code: jumps through tables, and functions of which parts lie elsewhere, that a table alone leads to.
+//! Value flow of native code: jumps through tables, and functions with parts elsewhere that only a table reaches.
 
 use std::process::Command;
 
@@ -45,7 +45,7 @@ fn refusals(summary: &ModuleSummary) -> Vec<&str> {
     summary.limits.iter().map(|l| l.detail.as_str()).collect()
 }
 
-/// A jump in a frame leads to code of the function's own, unless there is code that may be anybody's.
+/// A jump in a frame leads to code of the function itself, unless some code has no known owner.
 #[test]
 fn code_that_only_a_table_leads_to() {
     let with = |other: &str, code: &str| summary(&assembled(&(switch("t", other) + code)));
@@ -99,7 +99,7 @@ fn switch_in(table: &str, entries: &str) -> String {
 
 #[test]
 fn a_jump_through_a_table_leads_to_its_entries() {
-    // What the caller left comes to the entries, joined with what one of them sets.
+    // The caller's values reach the entries, joined with the values that one of them sets.
     let only = switch_in("table", ".La-table, .Lb-table");
     let body = "push %rbx; 1: movzbl (%rdi), %eax; inc %rdi; SWITCH .La: mov 8(%r12), %r12; jmp 1b; .Lb: call *(%r12); 4: pop %rbx; ret";
     assert!(takes_registers(&body.replace("SWITCH", &only)));

@@ -1,5 +1,4 @@
-//! The granularity of functions on objects by gcc and clang: what is divided agrees with what the same compiler does with
-//! -ffunction-sections, and with what objdump reads.
+//! Division of code sections of gcc and clang: the result agrees with -ffunction-sections of the same compiler, and with objdump.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -14,52 +13,9 @@ pub(crate) fn divided(bytes: &[u8]) -> ModuleSummary {
 }
 
 /// Statics, pointers to them, switches (back to back, without default, in a loop), cold code, recursion, tail calls, labels.
-const C: &str = r#"
-extern void out(int); extern int in(void); extern void cold_path(int) __attribute__((cold, noreturn));
-static int a(int x); static int b(int x);
-__attribute__((noinline)) static int a(int x) { out(x); return x > 3 ? b(x - 1) : x; }
-__attribute__((noinline)) static int b(int x) { out(x + 1); return x > 5 ? a(x - 2) : 2 * x; }
-static int (*const table[])(int) = { a, b, a };
-int (*volatile pointer)(int) = b;
-__attribute__((noinline)) static int dense(int x) {
-  switch (x) { case 0: out(1); return in(); case 1: out(5); break; case 2: out(7); return a(1); case 3: out(11); break;
-    case 4: return in() * 3; case 5: out(8); return 9; case 6: out(-3); break; case 7: return b(2); }
-  return 4;
-}
-__attribute__((noinline)) static int nodefault(unsigned x) {
-  switch (x & 7) { case 0: return in(); case 1: out(2); return 3; case 2: return a(x); case 3: out(6); return 2; case 4: return 40;
-    case 5: return b(x); case 6: out(0); return in() + 1; case 7: return 70; default: __builtin_unreachable(); }
-}
-int looping(const char *s) {
-  int n = 0;
-  for (; *s; s++) switch (*s) { case 'a': n += dense(n); break; case 'b': n -= nodefault(n); break; case 'c': n *= 3; out(n); break;
-    case 'd': if (n < 0) cold_path(n); break; case 'e': n = table[n % 3](n); break; case 'f': out(n++); break; case 'g': n ^= in(); break; }
-  return n;
-}
-int threaded(const unsigned char *p) {
-  static const void *const labels[] = { &&stop, &&inc, &&dec, &&call };
-  int n = 0; goto *labels[*p++ & 3];
-  inc: n++; goto *labels[*p++ & 3];
-  dec: n -= 2; goto *labels[*p++ & 3];
-  call: n += pointer(n); goto *labels[*p++ & 3];
-  stop: return n;
-}
-static void unused(void) { out(99); }
-void kept(void) { unused(); }
-int tail(int x) { return a(x); }
-static int resolve_a(int x) { return x; } static int (*resolver(void))(int) { return resolve_a; }
-int indirect(int x) __attribute__((ifunc("resolver")));
-static __thread int local_tls; int *tls(void) { return &local_tls; } int alias(int) __attribute__((alias("tail")));
-"#;
+const C: &str = include_str!("programs/functions_c.c");
 
-const CPP: &str = r#"
-struct B { virtual ~B(); virtual int f(int); int m; }; extern void may_throw(int); extern int g(int);
-B::~B() {} int B::f(int x) { return g(x + m); }
-struct D : B { int f(int) override; }; int D::f(int x) { try { may_throw(x); } catch (int e) { return e; } catch (...) { g(1); throw; } return B::f(x); }
-static int helper(int x) { D d; d.m = x; return d.f(x); }
-int use(int x) { D d; switch (x) { case 0: return helper(1); case 1: return g(7); case 2: may_throw(3); return 0; case 3: return helper(5);
-  case 4: return g(9) + 2; case 5: return d.f(3); case 6: return 12; } return -1; }
-"#;
+const CPP: &str = include_str!("programs/functions_cpp.cc");
 
 /// A name for each atom of code: the first of its function symbols; others by section.
 fn names(summary: &ModuleSummary) -> BTreeMap<AtomIdx, String> {
@@ -115,7 +71,7 @@ fn code_atoms(summary: &ModuleSummary) -> usize {
     summary.atoms.iter().filter(|a| a.kind == AtomKind::Code).count()
 }
 
-const LEVELS: [&str; 5] = ["-O0", "-O1", "-O2", "-O3", "-Os"];
+const LEVELS: [&str; 3] = ["-O0", "-O2", "-Os"];
 const VARIANTS: &[&[&str]] = &[
     &["-fpic"],
     &["-fno-pic"],
@@ -167,10 +123,10 @@ fn the_graph_is_that_of_function_sections() {
         assert!(parts + 4 >= sections, "{line:?} {suffix}: {parts} of {sections}");
         many += usize::from(parts == sections);
     });
-    assert!(many > 100, "{many} without ties");
+    assert!(many > 60, "{many} without ties");
 }
 
-/// What objdump reads: (start, target) of each instruction without relocation that leads into another atom.
+/// The output of objdump: (start, target) of each instruction without a relocation that refers to another atom.
 fn by_objdump(bytes: &[u8], summary: &ModuleSummary) -> BTreeSet<(u64, u64)> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
@@ -230,7 +186,7 @@ fn by_summary(summary: &ModuleSummary) -> BTreeMap<u64, u64> {
     found
 }
 
-pub(crate) fn agrees_with_objdump(bytes: &[u8], what: &str) -> usize {
+fn agrees_with_objdump(bytes: &[u8], what: &str) -> usize {
     let summary = divided(bytes);
     let (expected, found) = (by_objdump(bytes, &summary), by_summary(&summary));
     assert_eq!(expected.len(), found.len(), "{what}");
@@ -249,24 +205,7 @@ fn resolved_references_are_what_objdump_reads() {
     for_all(|line, suffix, source| {
         total += agrees_with_objdump(&object(line, suffix, source), &format!("{line:?}"))
     });
-    assert!(total > 500, "{total}");
-}
-
-#[test]
-#[ignore = "an object that OBJECT names"]
-fn dump_object() {
-    println!(
-        "{}",
-        summaries::text::dump(&divided(&std::fs::read(std::env::var("OBJECT").unwrap()).unwrap()))
-    );
-}
-
-#[test]
-#[ignore = "an object that OBJECT names"]
-fn an_object_against_objdump() {
-    for file in std::env::var("OBJECT").unwrap().split_whitespace() {
-        println!("{file}: {}", agrees_with_objdump(&std::fs::read(file).unwrap(), file));
-    }
+    assert!(total > 300, "{total}");
 }
 
 #[test]
@@ -322,7 +261,7 @@ fn variants_that_are_divided_or_named() {
     }
 }
 
-/// Whatever the granularity, the objects say the same of everything else.
+/// An undivided object has the same summary at both granularities.
 #[test]
 fn sections_are_as_before_where_nothing_is_divided() {
     let bytes = object(&["clang-19", "-c", "-O2", "-fxray-instrument", "-fdata-sections"], "c", C);

@@ -1,4 +1,4 @@
-//! What assemblers can write and compilers rarely do: limits, link order, many sections.
+//! Objects that assemblers can write and compilers rarely do: limits, link order, many sections.
 
 use crate::compilers::{Find, assembled, object, summary};
 use summaries::{AtomKind, Definition, Limit, Severity, Target, atom_flags};

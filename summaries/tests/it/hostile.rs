@@ -59,9 +59,9 @@ fn damaged_bytes() {
 
 fn damage(bytes: &[u8]) {
     let mut random = Lcg(7);
-    // Where the tables are: the file header and the section headers at the end are worth most of the blows.
+    // Most damage is in the tables: the file header, and the section headers at the end.
     let headers = bytes.len() - 64 * 20;
-    for round in 0..20_000 {
+    for round in 0..6_000 {
         let mut damaged = bytes.to_vec();
         for _ in 0..=random.next(4) {
             let at = match round % 4 {
@@ -79,7 +79,7 @@ fn damage(bytes: &[u8]) {
     }
 }
 
-/// Section headers that linkers refuse: relocations of a table, of nothing and of one section twice, and compressed sections that are none.
+/// Section headers that linkers refuse: relocations for a table, for no section, or twice for one section, and invalid compressed sections.
 #[test]
 fn headers_that_linkers_refuse() {
     let bytes = cplusplus();
@@ -146,7 +146,7 @@ fn tables_that_overlap_take_no_quadratic_time() {
     assert!(start.elapsed() < Duration::from_secs(10));
 }
 
-/// What only one linker refuses, and only where it reads the section or the relocation: were it dropped, nobody would hear of it.
+/// Damage that only one linker refuses, and only if it reads the section or the relocation: a dropped section would hide the error.
 #[test]
 fn damage_that_a_linker_sees_only_in_what_stays() {
     let source = ".section .text.f,\"ax\"\nf: .cfi_startproc\nret\n.cfi_endproc\n.section .text.g,\"ax\"\ng: .byte 1,2,3,4,5,6,7,8\n";
@@ -191,7 +191,7 @@ fn damaged_summaries() {
         assert!(format::decode(&encoded[..end]).is_err());
     }
     let mut random = Lcg(11);
-    for _ in 0..20_000 {
+    for _ in 0..6_000 {
         let mut damaged = encoded.clone();
         let at = random.next(damaged.len());
         damaged[at] = random.next(256) as u8;
@@ -201,7 +201,7 @@ fn damaged_summaries() {
     }
 }
 
-/// What a function's summary says fits together, or the summary is not used.
+/// A summary of a function with inconsistent parts is not used.
 #[test]
 fn functions_that_do_not_fit() {
     let text = "module native pointers\nsymbol g global\natom .text code section 1 size 32 flags exec,standard\n\

@@ -3,7 +3,6 @@
 
 mod bitcode;
 mod cfl;
-mod arbitrary_summary;
 mod compilers;
 mod data;
 mod divisible;
@@ -17,4 +16,3 @@ mod native;
 mod handwritten_objects;
 mod refusals;
 mod significance;
-mod survey;

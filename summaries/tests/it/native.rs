@@ -4,17 +4,7 @@ use crate::compilers::{Find, object, summary};
 use summaries::native::eh_frame::{self, RecordKind};
 use summaries::{AtomKind, Binding, Definition, Limit, ModuleKind, ReferenceKind, SymbolKind, atom_flags};
 
-const C: &str = r#"
-    int counter; static int hidden = 3; extern int outside(int *);
-    static int helper(int x) { return outside(&hidden) + x; }
-    int (*table[2])(int) = { helper, 0 };
-    const char *const text = "text";
-    __thread int per_thread = 1; __thread int per_thread_zero;
-    __attribute__((section("own_section"), used)) int own = 1;
-    __attribute__((constructor)) void start(void) { counter++; per_thread++; per_thread_zero++; }
-    __attribute__((weak)) int soft(int x) { return helper(x) + table[1](x); }
-    int main(void) { return soft(1); }
-"#;
+const C: &str = include_str!("programs/native_c.c");
 
 #[test]
 fn c_by_gcc_and_clang() {
@@ -66,20 +56,12 @@ fn c_by_gcc_and_clang() {
             s.references_of(table).iter().map(|r| format!("{:?} {}", r.kind, s.edge_name(r))).collect();
         let table = table.join(" ");
         assert!(table == "Data [.text.helper]" || table == "Data helper", "{table}");
-        // Nothing is said of what debug sections refer to, although they have relocations.
+        // References of debug sections are not in the summary, although they have relocations.
         assert!(s.references.iter().all(|r| s.atoms[r.from.index()].kind.is_alloc()));
     }
 }
 
-const CPP: &str = r#"
-    #include <stdexcept>
-    #include <string>
-    extern void may_throw(int);
-    template <class T> T twice(T x) { static T last; last = x; return x + x; }
-    int catcher(int x) { try { may_throw(x); } catch (std::runtime_error &e) { return 1; } return twice(x); }
-    std::string plain(std::string s) { return twice(s); }
-    int main() { return catcher(1); }
-"#;
+const CPP: &str = include_str!("programs/native_cpp.cc");
 
 #[test]
 fn cplusplus_groups_and_unwind() {

@@ -27,19 +27,19 @@ fn refused(before: &str, inside: &str, behind: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_is_divided() {
+fn compiler_code_is_divided() {
     for (before, inside, behind) in [
         ("", "", ""),
         ("", " call g\n lea g(%rip), %rax", ""),
         (" .section .rodata\n .quad g, f", "", ""),
         ("", " je 1f\n lock\n1: cmpxchg %ecx, (%rdx)", ""),
-        // A place that only assembly names is meant as it is.
+        // A place that only assembly names is exact.
         (" .section places, \"a\"\n .quad .text", "", ""),
         (" .section .rodata\n .quad g", "", ""),
         // Its own symbol at the same place and of the same size.
         ("", "", " .globl h\n .type h, @function\n .set h, g\n .size h, 4"),
         ("", " jmp *%rax", ""),
-        // The address is an operand of its own, beside one that is written.
+        // The address is an immediate operand of an instruction with a memory operand.
         ("", " movq $g, x(%rip)\n call g", ""),
         (" .section .rodata\n .long f - .", "", ""),
     ] {
@@ -47,7 +47,7 @@ fn what_is_divided() {
     }
 }
 
-/// What is said in debug information alone holds nothing together where nobody will see it; what others say does.
+/// A reference in debug information alone ties nothing together if the debug information is dropped; other references do.
 #[test]
 fn debug_information_that_is_left_out() {
     let debug = " .section .debug_info\n .quad g, f\n .long g - f\n";
@@ -123,7 +123,7 @@ fn each_limit_has_its_cause() {
     assert_eq!(refused(" .section .rodata\n.Lt: .long .Lx - .Lt, .Lx - .Lt", JUMP, ""), Vec::<&str>::new());
 }
 
-/// What the entries of a table may lead to whose base isn't proved stays together.
+/// The targets of a table whose base is not proved are kept together.
 #[test]
 fn tables_without_a_proved_base() {
     let table = " .section .rodata\n .p2align 2\n.Lt: .long .Lx - .Lt, .Lx - .Lt\n";
@@ -324,7 +324,7 @@ fn an_fde_claims_the_gap_before_a_function() {
 fn references_from_undecoded_code() {
     let raw = " .section .text.raw, \"ax\", @progbits\nraw: jmp .text + 16\n";
     let far = " .section .text.raw, \"ax\", @progbits\nraw: jmp .text\n";
-    // f is 16 bytes with its padding, of which 3 are code: a target at its end may be the next.
+    // f has 16 bytes with its padding, and 3 of them are code: a target at its end may be the next function.
     for (before, expected) in [(raw, 1), (far, 1)] {
         let summary = divided(&assembled(&source(before, "", "")));
         assert_eq!(parts(&summary), expected, "{:?}", summary.limits);

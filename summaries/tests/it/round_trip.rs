@@ -2,29 +2,13 @@
 
 use proptest::prelude::*;
 use summaries::relation::Callee;
-use summaries::{Definition, ReferenceKind, Target, ValueIdx, format, text};
+use summaries::{Definition, Granularity, ReferenceKind, Target, ValueIdx, format, text};
 
-use crate::arbitrary_summary::SummaryChoices;
-use crate::compilers::{Find, object, summary};
+use crate::bitcode::corpus::sample;
+use crate::compilers::{Find, object};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn text_round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
-        let summary = SummaryChoices(bytes.iter()).summary();
-        prop_assert_eq!(summary.check(), Ok(()));
-        let dumped = text::dump(&summary);
-        let parsed = text::parse(&dumped).map_err(|e| TestCaseError::fail(format!("{e}\n{dumped}")))?;
-        prop_assert_eq!(&parsed, &summary.with_canonical_names(), "{}", &dumped);
-        prop_assert_eq!(text::dump(&parsed), dumped);
-    }
-
-    #[test]
-    fn serialised_round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..600), hash: [u8; 32]) {
-        let summary = SummaryChoices(bytes.iter()).summary();
-        prop_assert_eq!(format::decode(&format::encode(&summary, hash)).unwrap(), (summary, hash));
-    }
 
     #[test]
     fn any_text_is_parsed_or_refused(lines in proptest::collection::vec(
@@ -130,10 +114,36 @@ fn errors_name_the_line() {
     }
 }
 
+/// Names that the text form must quote.
+const ODD_NAMES: [&[u8]; 9] = [b"", b"#1", b"a b", b"[x]", b"1", b"-4", b"x;y", b"\xff\n", b"\"\\"];
+
 #[test]
 fn real_objects() {
-    let source =
-        "#include <vector>\nint f(std::vector<int> v) { try { return v.at(1); } catch (...) { return 0; } }";
-    let s = summary(&object(&["g++", "-c", "-g"], "cpp", source));
-    assert_eq!(text::parse(&text::dump(&s)).unwrap(), s.with_canonical_names());
+    let cxx = "#include <vector>\nthread_local int t; inline int both() { static int n; return ++n + t; }\n\
+               int f(std::vector<int> v) { try { return v.at(1) + both(); } catch (...) { return 0; } }";
+    let c = include_str!("programs/functions_c.c");
+    let data = include_str!("programs/data_c.c");
+    let mut objects =
+        vec![object(&["g++", "-c", "-g"], "cpp", cxx), object(&["clang++-19", "-c", "-O2"], "cpp", cxx)];
+    for compiler in ["gcc", "clang-19"] {
+        objects.extend(
+            [c, data].map(|source| object(&[compiler, "-c", "-O2", "-fPIE", "-fcommon"], "c", source)),
+        );
+        objects.push(object(&[compiler, "-c", "-O0", "-ffunction-sections", "-fno-pic"], "c", c));
+    }
+    objects.extend(["c-thin", "cxx-vtables", "rust-plugin"].map(|name| sample(name).bytes.clone()));
+    for (at, bytes) in objects.iter().enumerate() {
+        for granularity in [Granularity::Sections, Granularity::Functions, Granularity::Pointers] {
+            let mut summary = summaries::extract::extract(bytes, granularity);
+            for (i, name) in ODD_NAMES.into_iter().enumerate().take(summary.symbols.len()) {
+                summary.symbols[i].name = summary.push_name(name);
+            }
+            assert_eq!(summary.check(), Ok(()));
+            let dumped = text::dump(&summary);
+            let parsed = text::parse(&dumped).unwrap_or_else(|e| panic!("{e}\n{dumped}"));
+            assert_eq!(parsed, summary.with_canonical_names(), "{at} {granularity:?}");
+            assert_eq!(text::dump(&parsed), dumped);
+            assert_eq!(format::decode(&format::encode(&summary, [7; 32])).unwrap(), (summary, [7; 32]));
+        }
+    }
 }

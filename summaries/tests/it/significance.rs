@@ -1,4 +1,4 @@
-//! Whose address an object forms, and what may be folded.
+//! Significant addresses: the functions whose address an object forms, and the functions that may be folded.
 
 use crate::compilers::{assembled, object};
 use summaries::native::significance::{Addresses, Significance, addresses};
@@ -39,10 +39,10 @@ fn is_mentioned((summary, found): &(ModuleSummary, Significance), name: &str) ->
 }
 
 #[test]
-fn whose_address_is_formed() {
+fn taken_addresses() {
     let cases = [
         ("", "", true, false),
-        // What an instruction does with the section itself, no relocation telling.
+        // An instruction that refers to its own section without a relocation.
         ("lea f+4(%rip), %rax", "", false, false),
         ("lea 1f(%rip), %rax\n1: nop", "", false, false),
         ("mov 1f(%rip), %eax\n1: nop", "", false, false),
@@ -57,7 +57,7 @@ fn whose_address_is_formed() {
         ("", ".section .text.h,\"ax\"\nlea f(%rip), %rax\nmov $far, %edi", false, true),
         ("", ".section .text.h,\"ax\"\n.reloc ., R_X86_64_NONE, f", false, false),
         ("", ".section .text.h,\"ax\"\nxbegin f", false, false),
-        // Code that does not decode may say anything, also by what looks like a call.
+        // Undecoded code may refer to any function, even in a sequence like a call.
         ("", ".section .text.h,\"ax\"\n.byte 6\ncall f", false, false),
         ("", ".section .text.h,\"ax\"\ncall f\ncall far", true, false),
         ("", ".section .debug_info\n.quad f\n.quad far", true, false),
@@ -73,7 +73,7 @@ fn whose_address_is_formed() {
 }
 
 #[test]
-fn what_is_no_plain_function() {
+fn functions_that_are_not_foldable() {
     let plain = source("", "");
     let changes: [&[(&str, &str)]; 8] = [
         // No FDE, or one that doesn't begin with it or doesn't reach its end, or with an exception table.
@@ -141,7 +141,7 @@ fn of_divided_sections() {
 }
 
 #[test]
-fn what_goes_says_nothing() {
+fn dropped_code_takes_no_addresses() {
     let bytes = assembled(&source("", ".data\n.quad f\n.quad far"));
     let summary = summaries::extract::extract(&bytes, Granularity::Functions);
     let keeps = |atom: summaries::AtomIdx| summary.name(summary.atoms[atom.index()].name) != b".data";

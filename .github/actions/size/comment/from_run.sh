@@ -1,7 +1,7 @@
 #!/bin/bash
 # Comments with the comment.md of workflow run RUN, on the open pull request from HEAD (OWNER:BRANCH) whose last commit is COMMIT.
 #
-# The number of the pull request is asked of the forge, since the files of the run may say anything. What is not the last commit is old news.
+# The forge gives the number of the pull request, because the files of the run are untrusted. A run of an older commit is ignored.
 set -euo pipefail
 
 export COMMIT

@@ -226,7 +226,7 @@ fn run_alike(text: &str, alike: usize, room: usize) -> OracleAnswer {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn is_between_the_oracles(bytes in prop::collection::vec(any::<u8>(), 0..400)) {

@@ -31,7 +31,7 @@ fn operand(text: &str) -> Option<Pointer> {
     is_name.then(|| (ty.strip_suffix('*').unwrap_or(ty).to_owned(), name.to_owned()))
 }
 
-/// By function: pairs of which `-aa-eval -print-no-aliases` says that they are apart.
+/// The pairs that `-aa-eval -print-no-aliases` separates, by function.
 fn apart(text: &str) -> BTreeMap<String, Vec<(Pointer, Pointer)>> {
     let mut function = "";
     let mut found: BTreeMap<String, Vec<(Pointer, Pointer)>> = BTreeMap::new();
@@ -49,7 +49,7 @@ fn apart(text: &str) -> BTreeMap<String, Vec<(Pointer, Pointer)>> {
     found
 }
 
-/// By function: names of parameters and of what instructions give, in the order that numbers them.
+/// The names of parameters and results by function, in the order of their numbers.
 fn names(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut function = String::new();
@@ -116,7 +116,7 @@ fn opened(function: &FunctionSummary) -> [FunctionSummary; 1] {
     [of]
 }
 
-/// How many pairs LLVM proves apart, and what becomes of them here.
+/// The number of pairs that LLVM separates, by the result here.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Compared {
     pairs: usize,
@@ -166,7 +166,7 @@ fn compare(bitcode_file: &Path, dis: &str, llvm: &BTreeMap<String, Vec<(Pointer,
     compared
 }
 
-/// The program by clang 14, after some passes; and what LLVM 14 proves apart in it.
+/// The program by clang 14, after some passes, and the pairs that LLVM 14 separates in it.
 fn compiled(dir: &Path, passes: &[&str]) -> BTreeMap<String, Vec<(Pointer, Pointer)>> {
     std::fs::write(dir.join("t.c"), SOURCE).unwrap();
     let opt = || {
@@ -185,16 +185,15 @@ fn compiled(dir: &Path, passes: &[&str]) -> BTreeMap<String, Vec<(Pointer, Point
 }
 
 #[test]
-fn what_llvm_proves_apart() {
+fn pointers_that_llvm_separates() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    // Of `arrays`, pairs of which one is an address in the frame at an unknown distance: the frame is one object. Of `given`, a local that code
-    // which isn't seen gets later, and an argument, which may be what that code has: constraints have no order.
+    // In `arrays` one of a pair is an address in the frame at an unknown distance, and the frame is one object. In `given` external code gets a local
+    // later, and may return it as the argument: constraints have no order.
     let others = |list: &[(&str, usize)]| list.iter().map(|(f, n)| ((*f).to_owned(), *n)).collect();
     let plain = Compared { pairs: 557, apart: 537, others: others(&[("arrays", 16), ("given", 4)]) };
     let sroa = Compared { pairs: 20, apart: 19, others: others(&[("given", 1)]) };
-    // Where pointers have types, the one that an address of a local or of a part is of is not looked up: a store of such an address is one of an unknown number
-    // of bytes.
+    // With typed pointers the type of a local's address is not looked up: a store of it has an unknown number of bytes.
     for (passes, expected, typed) in [(&[][..], plain, 146), (&["-sroa"], sroa, 9)] {
         let llvm = compiled(dir, passes);
         let found = compare(&dir.join("upgraded.bc"), "llvm-dis-19", &llvm);

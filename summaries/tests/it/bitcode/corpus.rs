@@ -1,50 +1,20 @@
 //! The bitcode that the tests read.
 
+use std::hash::{Hash as _, Hasher as _};
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
 use summaries::bitcode;
 
-pub(super) struct Sample {
+pub(crate) struct Sample {
     pub(super) name: String,
-    pub(super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// The tools that read it: `19` or `14`; none for LLVM 22.
     pub(super) tools: Option<&'static str>,
 }
 
-const C: &str = r#"
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-void away(void);
-int g = 3; static int s; int tentative[40]; __thread int t; static __thread int st = 4; extern int ext;
-extern int weak_ext __attribute__((weak));
-extern __thread int ext_t;
-__attribute__((weak)) int w(int a) { return a + ext; }
-static int (*table[2])(int) = { w, w };
-__attribute__((visibility("hidden"))) int h(int i) { return table[i](i) + s; }
-__attribute__((visibility("protected"))) int p(int i) { return h(i) + st + ext_t; }
-int alias_of_w(int) __attribute__((alias("w")));
-static int resolve(int x) { return x; }
-static int (*resolver(void))(int) { return resolve; }
-int ifn(int) __attribute__((ifunc("resolver")));
-__attribute__((used)) static void used_one(void) { s++; st++; }
-__attribute__((section("mine"))) int in_section = 5;
-__attribute__((retain, used)) int retained;
-__attribute__((constructor)) static void ctor(void) { away(); }
-extern inline __attribute__((gnu_inline)) int avail(int x) { return x * 7; }
-int renamed(int) __asm__("\x01other");
-const char *text(int i) { static const char *const names[] = { "a", "b", "c" }; return names[i % 3]; }
-int sum(int n, ...) { va_list l; va_start(l, n); int r = 0; while (n--) r += va_arg(l, int); va_end(l); return r; }
-int main(int c, char **v) {
-    char b[100];
-    memset(b, c, 100);
-    switch (c) { case 1: w(1); break; case 2: h(2); break; case 3: p(3); break; case 4: ifn(2); break; case 5: renamed(6); }
-    printf("%d\n", h(c) + g + t + (&weak_ext ? weak_ext : 0) + b[3] + tentative[c] + avail(c) + sum(2, 1, 2));
-    return alias_of_w(c);
-}
-"#;
+const C: &str = include_str!("programs/corpus_c.c");
 
 const ASM: &str = r#"
 asm(".globl asm_defined\nasm_defined: jmp asm_wanted\n.weak asm_weak\n.hidden asm_hidden\n.globl asm_hidden\nasm_hidden: ret\n");
@@ -52,23 +22,7 @@ extern void asm_defined(void);
 void call(void) { asm_defined(); }
 "#;
 
-const CXX: &str = r#"
-#include <string>
-#include <vector>
-#include <memory>
-#include <stdexcept>
-struct Base { virtual int f() { return 1; } virtual int g(); virtual ~Base(); };
-int Base::g() { return 2; }
-Base::~Base() {}
-struct Derived final : Base { int f() override { return 3; } int g() override; std::string s; };
-int Derived::g() { try { if (s.empty()) throw std::runtime_error(s); } catch (const std::exception &e) { return 5; } return 4; }
-namespace { struct Hidden : Base { int f() override { return 6; } }; }
-template <class T> T twice(T x) { static T cache = x; return cache + x; }
-inline thread_local int counter = 0;
-int call(Base &b) { counter++; return b.f() + b.g(); }
-std::unique_ptr<Base> make(int i) { if (i) return std::make_unique<Derived>(); return std::make_unique<Hidden>(); }
-int use(std::vector<std::string> &v) { v.push_back("x"); return twice(2) + static_cast<int>(twice<std::string>("y").size()); }
-"#;
+const CXX: &str = include_str!("programs/corpus_cxx.cc");
 
 const RUST: &str = r#"
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -82,55 +36,45 @@ pub fn dynamic(t: &dyn T) -> i32 { t.f() + t.g() }
 pub fn boxes(n: usize) -> Vec<Box<dyn T>> { (0..n).map(|i| Box::new(A(i as i32)) as Box<dyn T>).collect() }
 "#;
 
-/// What LLVM 14 is given: its compiler isn't needed to have its bitcode.
-const IR14: &str = r#"
-source_filename = "old.c"
-target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
-target triple = "x86_64-pc-linux-gnu"
-$grouped = comdat any
-$kept = comdat nodeduplicate
-@g = global i32 3, align 4
-@s = internal global i32 0, section "mine", align 8
-@c = private unnamed_addr constant [3 x i8] c"ab\00"
-@common = common hidden global i64 0, align 8
-@t = thread_local(localdynamic) global i32 4
-@ext = external global i32
-@weak = extern_weak global i32
-@table = internal constant [2 x i32 (i32)*] [i32 (i32)* @f, i32 (i32)* @grouped]
-@kept = linkonce_odr protected global i32 2, comdat
-@llvm.used = appending global [1 x i8*] [i8* bitcast (i32* @s to i8*)], section "llvm.metadata"
-@al = weak alias i32 (i32), i32 (i32)* @f
-@if = ifunc i32 (i32), i32 (i32)* ()* @resolver
-define i32 @f(i32 %x) {
-  %a = load i32, i32* @g
-  store i32 %x, i32* @s
-  %r = call i32 @grouped(i32 %a)
-  %q = tail call i32 @away(i32 %r)
-  ret i32 %q
-}
-define linkonce_odr i32 @grouped(i32 %x) comdat {
-  %p = getelementptr [2 x i32 (i32)*], [2 x i32 (i32)*]* @table, i32 0, i32 %x
-  %f = load i32 (i32)*, i32 (i32)** %p
-  %r = call i32 %f(i32 %x)
-  ret i32 %r
-}
-define internal i32 (i32)* @resolver() { ret i32 (i32)* @f }
-define available_externally i32 @copy() { ret i32 4 }
-define weak_odr hidden void @odr() { ret void }
-declare i32 @away(i32)
-declare extern_weak void @maybe()
-define void @calls_maybe() {
-  call void @maybe()
-  ret void
-}
-"#;
+/// IR for LLVM 14, so that its compiler is not needed.
+const IR14: &str = include_str!("programs/corpus_ir14.ll");
 
+/// The samples, from a folder that the first test fills: a process for each test would compile them again.
 pub(super) fn samples() -> &'static [Sample] {
     static SAMPLES: OnceLock<Vec<Sample>> = OnceLock::new();
-    SAMPLES.get_or_init(make)
+    SAMPLES.get_or_init(|| {
+        let mut hasher = std::hash::DefaultHasher::new();
+        [include_str!("corpus.rs"), C, CXX, IR14].hash(&mut hasher);
+        for tool in ["clang-19", "opt-14", "rustc"] {
+            run(Command::new(tool).arg("--version")).hash(&mut hasher);
+        }
+        let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let folder = parent.join(format!("corpus-{:x}", hasher.finish()));
+        if !folder.is_dir() {
+            let made = tempfile::tempdir_in(parent).unwrap();
+            for (i, sample) in make().iter().enumerate() {
+                let name = format!("{i:03} {} {}", sample.tools.unwrap_or("none"), sample.name);
+                std::fs::write(made.path().join(name), &sample.bytes).unwrap();
+            }
+            let made = made.keep();
+            // Another test may have been first.
+            if std::fs::rename(&made, &folder).is_err() {
+                let _ = std::fs::remove_dir_all(made);
+            }
+        }
+        let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
+        files.sort();
+        let read = |path: &std::path::PathBuf| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let (tools, name) = name[4..].split_once(' ').unwrap();
+            let tools = ["19", "14"].into_iter().find(|known| *known == tools);
+            Sample { name: name.to_owned(), bytes: std::fs::read(path).unwrap(), tools }
+        };
+        files.iter().map(read).collect()
+    })
 }
 
-pub(super) fn sample(name: &str) -> &'static Sample {
+pub(crate) fn sample(name: &str) -> &'static Sample {
     samples().iter().find(|s| s.name == name).unwrap_or_else(|| panic!("no sample {name}"))
 }
 
@@ -148,7 +92,7 @@ fn make() -> Vec<Sample> {
         std::fs::write(&input, source).unwrap();
         let output = dir.path().join("t.o");
         let words = flags.split_whitespace();
-        // The name in the module is what we say, wherever the test runs.
+        // The source name in the module does not depend on the folder of the test.
         run(Command::new(compiler)
             .current_dir(dir.path())
             .args(words)

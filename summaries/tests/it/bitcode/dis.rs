@@ -10,7 +10,7 @@ use summaries::bitcode::index::{Access, EntryKind};
 use super::corpus::samples;
 use super::values::disassemble;
 
-/// What stands in the parentheses behind `key`.
+/// The text in the parentheses behind `key`.
 fn group<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     let start = text.find(key)? + key.len();
     let mut depth = 1;
@@ -45,7 +45,7 @@ fn ids(text: &str) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// What is said of each GUID, as text.
+/// The text about each GUID of a summary.
 fn theirs(text: &str) -> BTreeMap<u64, String> {
     let lines: Vec<&str> = text.lines().filter(|l| l.starts_with('^') && l.contains(" = gv: (")).collect();
     let id = |l: &str| l[1..].split(' ').next().unwrap().parse::<u64>().unwrap();

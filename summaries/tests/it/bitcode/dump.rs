@@ -68,7 +68,7 @@ fn theirs(bytes: &[u8], tools: &str) -> Vec<String> {
         } else {
             let code = number(body, "codeid=").or_else(|| number(body, "UnknownCode"));
             let code = code.unwrap_or_else(|| panic!("no code in {line}"));
-            // What is behind the `>` is text that the analyzer makes of the operands.
+            // The text behind the `>` is the analyzer's own form of the operands.
             let body = &body[..body.find('>').unwrap()];
             let mut record = format!("record {code}");
             for word in body.split_whitespace().filter(|w| w.starts_with("op")) {
@@ -91,7 +91,7 @@ fn theirs(bytes: &[u8], tools: &str) -> Vec<String> {
 fn every_record_is_what_the_analyzer_says() {
     let mut records = 0;
     for sample in samples() {
-        // What a record is does not depend on the version; its name does, and is not asked for.
+        // Names of records differ between versions, so the codes are compared.
         let want = theirs(&sample.bytes, sample.tools.unwrap_or("19"));
         let range = summaries::bitcode::container::unwrap(&sample.bytes).unwrap();
         let got = ours(&sample.bytes[range]);

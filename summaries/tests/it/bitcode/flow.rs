@@ -65,7 +65,7 @@ fn each_rule() {
         "function [.text.f]",
         &["param rdi %0", "param xmm0 %1", "param rsi %2", "param xmm1 %3", "%4 = %2 +40", "result rax %6"],
     );
-    // What another definition may prevail over is called beside that one, and so is what is only available here.
+    // A definition that another one may replace can be called instead of it; so can one that is only available externally.
     has(
         "function [.text.user]",
         &[
@@ -75,7 +75,7 @@ fn each_rule() {
         ],
     );
     has("function [.text.av]", &["site section 7 @0x0 direct h +0 actual rdi %0"]);
-    // What has no register of its own is passed in all of them, and on the stack.
+    // An argument without a register of its own is passed in all of them, and on the stack.
     has(
         "function [.text.wide] frame",
         &["param rdi %0", "param xmm7 %0", "%1 = frame unknown", "%0 = load %1 unknown size 0"],
@@ -95,7 +95,7 @@ fn each_rule() {
     has("function [.text.as]", &["escape %0", "copy %1 +0 -> %0 +0 size 16", "copy %1 +0 -> %0 +0 size 0"]);
     lacks("function [.text.as]", "escape %1");
     has("function [.text.go]", &["%1 = %2 unknown", "%3 = load %1 +0 size 8"]);
-    // Memory at a number is nobody's that is known.
+    // Memory at a constant address is unknown.
     has("function [.text.fixed]", &["escape %0", "%1 = unknown"]);
     // Another convention than C's: the function is not understood, and takes what it wants.
     assert!(!dump.contains("function [.text.odd]"));
@@ -117,7 +117,7 @@ fn what_makes_a_module_opaque() {
         ("@v = global i128 0\n", "variable v of unknown size"),
     ] {
         let summary = assembled(&format!("{HEAD}{ir}declare ptr @mmap(ptr)\n@u = global ptr @mmap\n"));
-        // Nobody looked at its calls.
+        // Its calls were not analysed.
         assert!(summary.limits.iter().any(|l| l.limit == Limit::FixedMapping), "{:?}", summary.limits);
         let limit = summary.limits.iter().find(|l| l.limit == Limit::OpaqueBitcode);
         assert!(limit.is_some_and(|l| l.detail.contains(why)), "{ir}: {:?}", summary.limits);
@@ -160,7 +160,7 @@ fn who_chooses_where_memory_is() {
         ("call ptr @mmap(ptr %a, i64 %n, i32 3, i32 50, i32 -1, i64 0)", 1),
         ("call ptr (ptr, i64, i64, i32, ...) @mremap(ptr %a, i64 %n, i64 8, i32 1)", 0),
         ("call ptr (ptr, i64, i64, i32, ...) @mremap(ptr %a, i64 %n, i64 8, i32 3, ptr %a)", 1),
-        // Whoever takes the address may call it with anything.
+        // A holder of the address may call it with any argument.
         ("select i1 true, ptr @mmap, ptr %a", 1),
         ("getelementptr i8, ptr getelementptr (i8, ptr @mmap, i64 1), i64 -1", 1),
         ("call ptr %a(ptr @mmap)", 1),
@@ -173,7 +173,7 @@ fn who_chooses_where_memory_is() {
     }
 }
 
-/// What computes with numbers keeps nothing and stores nothing.
+/// Arithmetic on numbers has no constraints.
 #[test]
 fn arithmetic_of_numbers() {
     let head = head();
@@ -192,7 +192,7 @@ fn arithmetic_of_numbers() {
     }
 }
 
-/// A pointer that is made of numbers alone leads to what nobody knows; one of anything else does not.
+/// A pointer made only of numbers is unknown; one with an address in it is not.
 #[test]
 fn pointers_that_are_numbers() {
     let head = head();
@@ -218,7 +218,7 @@ fn pointers_that_are_numbers() {
     }
 }
 
-/// What asks the processor gives numbers; any other assembly may do anything.
+/// Assembly that queries the processor returns numbers; any other assembly may do anything.
 #[test]
 fn assembly_that_asks_the_processor() {
     for (assembly, is_known) in [
@@ -253,7 +253,7 @@ fn assembly_that_does_nothing() {
     }
 }
 
-/// Where the stack is is in the frame.
+/// The stack pointer is an address in the frame.
 #[test]
 fn the_saved_stack() {
     let head = head();
@@ -286,7 +286,7 @@ fn what_is_passed_on_without_a_name_or_to_what_is_not_listed() {
     for wanted in ["escape %0", "%1 = unknown"] {
         assert!(found.iter().any(|l| l == wanted), "no `{wanted}` in {found:#?}");
     }
-    // What is named is all there is: a jump like any call.
+    // The listed targets are complete: a jump is like a call.
     let found = entries(&dump, "function [.text.u]");
     assert!(found.iter().any(|l| l.starts_with("site")), "{found:#?}");
 }

@@ -1,6 +1,6 @@
-//! Value flow of LLVM IR, rule by rule: where what a function returns, stores or passes may come from.
+//! Value flow of LLVM IR, a test for each rule: the sources of returned, stored and passed values.
 //!
-//! Held by what reaches the place, and not by the numbers of values, so that a constraint that is left out is seen.
+//! The tests compare the sources that reach a place, not the numbers of values, so that a missing constraint is detected.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +24,7 @@ fn function(ir: &str) -> (ModuleSummary, FunctionSummary) {
     (summary, function)
 }
 
-/// Where a value comes from: registers at entry, symbols, cells of the stack, `unknown`, and `*x` for what is loaded from x; with `?` where
-/// something unknown was added.
+/// The sources of a value: registers at entry, symbols, cells of the stack, `unknown`, and `*x` for a load from x; a `?` marks an unknown offset.
 fn sources(summary: &ModuleSummary, function: &FunctionSummary, value: ValueIdx) -> BTreeSet<String> {
     let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());
     let mut work = vec![(value, String::new(), String::new())];
@@ -69,14 +68,14 @@ fn set(names: &str) -> BTreeSet<String> {
     names.split_whitespace().map(str::to_owned).collect()
 }
 
-/// What `t` may return in a register.
+/// The values that `t` may return in a register.
 fn returned(summary: &ModuleSummary, function: &FunctionSummary, register: u8) -> BTreeSet<String> {
     let result = function.results.iter().find(|r| r.0 == register);
     result.map(|r| sources(summary, function, r.1)).unwrap_or_default()
 }
 
 #[test]
-fn what_is_returned() {
+fn sources_of_returned_values() {
     for (body, expected) in [
         ("%r = select i1 %c, ptr %a, ptr %b\n ret ptr %r", "rdi rsi"),
         (
@@ -124,7 +123,7 @@ fn what_is_returned() {
             "g? h?",
         ),
         ("ret ptr inttoptr (i64 xor (i64 ptrtoint (ptr @g to i64), i64 5) to ptr)", "g?"),
-        // What isn't seen gives anything.
+        // An opaque source gives an unknown value.
         ("%r = call ptr asm \"\", \"=r,0\"(ptr %a)\n ret ptr %r", "unknown"),
         ("%r = call ptr @llvm.launder.invariant.group.p0(ptr %a)\n ret ptr %r", "rdi"),
         ("%r = call ptr @llvm.ptrmask.p0.i64(ptr %a, i64 -8)\n ret ptr %r", "rdi?"),
@@ -153,7 +152,7 @@ const INTRINSICS: &str = "declare ptr @llvm.launder.invariant.group.p0(ptr)\ndec
     declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n";
 
 #[test]
-fn what_is_stored_and_what_escapes() {
+fn stored_and_escaped_values() {
     for (body, stored, escaped) in [
         ("store ptr %b, ptr %a", "rdi=rsi", ""),
         ("%q = cmpxchg ptr %a, ptr null, ptr %b seq_cst seq_cst", "rdi=rsi", ""),
@@ -208,7 +207,7 @@ fn site(function: &FunctionSummary) -> &CallSite {
 
 /// Integers and pointers in rdi, rsi, rdx, rcx, r8 and r9, then in cells of the stack, from 8 bytes above the stack pointer at entry on.
 #[test]
-fn where_arguments_are() {
+fn places_of_arguments() {
     let types = "ptr %a, ptr %b, ptr %c, ptr %d, ptr %e, ptr %f, ptr %x, ptr %y";
     let order = ["rdi", "rsi", "rdx", "rcx", "r8", "r9", "*frame8", "*frame16"];
     for (name, expected) in ["a", "b", "c", "d", "e", "f", "x", "y"].into_iter().zip(order) {
@@ -229,7 +228,7 @@ fn where_arguments_are() {
     assert_eq!(stack, [(8, set("*frame8")), (16, set("*frame16"))]);
 }
 
-/// What has no register of its own comes back in any of those that a result may be in.
+/// A result without a register of its own may be in any result register.
 #[test]
 fn results_of_more_than_one_register() {
     let (summary, function) = function(
@@ -246,9 +245,9 @@ fn results_of_more_than_one_register() {
     assert_eq!(function.preserved, summaries::registers::PRESERVABLE);
 }
 
-/// What is passed by value is on the stack, byte for byte, and its bytes may be in registers.
+/// An argument that is passed by value is on the stack, byte for byte, and its bytes may be in registers.
 #[test]
-fn what_is_passed_by_value() {
+fn arguments_by_value() {
     let (summary, function) = function(
         "define void @t(ptr %a) {\n call void @v(ptr byval([2 x ptr]) %a)\n ret void\n}\ndeclare void @v(ptr)",
     );
@@ -264,9 +263,9 @@ fn what_is_passed_by_value() {
     assert!(copied, "{function:#?}");
 }
 
-/// What is passed anywhere is on the stack, too.
+/// An argument without a known place is on the stack too.
 #[test]
-fn what_is_passed_anywhere() {
+fn arguments_without_a_known_place() {
     let (summary, function) = function(
         "declare void @v(i128, ptr)\ndefine void @t(ptr %a) {\n call void @v(i128 0, ptr %a)\n ret void\n}",
     );
@@ -278,7 +277,7 @@ fn what_is_passed_anywhere() {
     assert!(stored, "{function:#?}");
 }
 
-/// An exception that arrives may be anything, one that goes on is known outside, and tables name the types.
+/// A caught exception is unknown, a resumed one escapes, and tables name the types.
 #[test]
 fn exceptions() {
     let (summary, function) = function(
@@ -305,7 +304,7 @@ fn exceptions() {
         .collect::<Vec<_>>()
     };
     assert_eq!(named(ReferenceKind::Unwind), ["p"]);
-    // Once as a mention that constraints account for, and once more as what escapes.
+    // Once as an address that constraints track, and once as an escaped address.
     for name in ["g", "h"] {
         let accounted = function.covered_references.len();
         let all = named(ReferenceKind::Address);
@@ -314,9 +313,9 @@ fn exceptions() {
     }
 }
 
-/// What is only mentioned is distinguished from what constraints follow.
+/// An address that is only taken is distinguished from one that constraints track.
 #[test]
-fn what_is_only_compared() {
+fn compared_addresses() {
     let (summary, function) = function("define i1 @t(ptr %a) {\n %r = icmp eq ptr %a, @g\n ret i1 %r\n}");
     let names = function.address_taken_only.iter().map(|t| match t {
         Target::Symbol(symbol) => String::from_utf8_lossy(summary.symbol_name(*symbol)).into_owned(),

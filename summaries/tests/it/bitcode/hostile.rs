@@ -26,7 +26,7 @@ fn check(bytes: &[u8]) {
     check_ir(bytes);
 }
 
-/// Every body, and whatever can be asked of the module.
+/// Reads every body, and makes every query of the module.
 fn check_ir(bytes: &[u8]) {
     let Ok(ir) = summaries::bitcode::ir::read(bytes) else { return };
     for (index, module) in ir.modules.iter().enumerate() {
@@ -39,7 +39,7 @@ fn check_ir(bytes: &[u8]) {
             assert!(mentions.of_body(&body).iter().all(|id| module.global(*id).is_some()));
             for instruction in &body.instructions {
                 instruction.kind.each_operand(|id| {
-                    // An operand that is none makes the body one that is not understood.
+                    // A body with an invalid operand is not analysed.
                     assert!(body.definition(id).is_some() || !body.is_understood());
                     let _ = body.type_of(module, id);
                 });
@@ -55,7 +55,7 @@ fn check_ir(bytes: &[u8]) {
 fn cut_short_everywhere() {
     for name in ["c-thin", "asm-thin", "14-thin", "c-wrapped"] {
         let bytes = &sample(name).bytes;
-        for end in 0..bytes.len() {
+        for end in (0..bytes.len()).step_by(if name == "c-thin" { 1 } else { 3 }) {
             check(&bytes[..end]);
         }
     }
@@ -76,7 +76,7 @@ fn every_byte_changed() {
     };
     for name in ["c-thin", "cxx-vtables", "cxx-split", "rust-plugin", "14-thin"] {
         let original = &sample(name).bytes;
-        for round in 0..4000 {
+        for round in 0..1000 {
             let mut bytes = original.clone();
             for _ in 0..=round % 4 {
                 let at = next(bytes.len());
@@ -159,7 +159,7 @@ fn kind_of(bytes: &[u8]) -> BitcodeErrorKind {
 
 #[test]
 fn records_larger_than_the_file() {
-    // Of 2^40 operands: nothing is set aside for what can't be there.
+    // A record of 2^40 operands: memory is not reserved for operands that the file lacks.
     let mut bits = Bits::default();
     bits.enter(99, 3, 4).put(3, 3).vbr(1, 6).vbr(1 << 40, 6).align().put(0, 64);
     assert_eq!(kind_of(&bits.bytes()), BitcodeErrorKind::Truncated);
@@ -218,6 +218,11 @@ fn a_newer_summary_keeps_the_module() {
     let original = &sample("c-thin").bytes;
     let mut found = 0;
     for bit in 0..original.len() * 8 - 40 {
+        // Low bits first.
+        let has_bit = |at: usize| original[at / 8] >> (at % 8) & 1 == 1;
+        if (0..6).any(|i| has_bit(bit + i) != [false, true, false, true, false, false][i]) {
+            continue;
+        }
         let mut bytes = original.clone();
         for (i, value) in [1, 0, 1, 0].iter().enumerate() {
             // 10 is 0b1010; 15 sets bits 0 and 2.

@@ -186,7 +186,7 @@ fn without_a_summary_everything_is_referred_to() {
 
 #[test]
 fn defined_symbols_are_those_of_the_object() {
-    // What LLVM makes of the module has the same global symbols, with the same binding, kind and visibility.
+    // The object that LLVM makes of the module has the same global symbols, with the same binding, kind and visibility.
     for name in ["c-thin", "cxx-thin", "cxx-full", "asm-thin"] {
         let dir = tempfile::tempdir().unwrap();
         let (input, output) = (dir.path().join("t.bc"), dir.path().join("t.o"));
@@ -216,7 +216,7 @@ fn defined_symbols_are_those_of_the_object() {
                 .collect();
             // The personality by way of data, which code generation makes.
             all.retain(|line| !line.starts_with("DW.ref."));
-            // LLVM's table has no visibility for what inline assembly defines.
+            // LLVM's table has no visibility of symbols from inline assembly.
             all.retain(|line| !line.starts_with("asm_hidden"));
             all.sort();
             all

@@ -1,10 +1,10 @@
-//! Bitcode of three LLVMs, held against what LLVM's own tools say of it.
+//! Bitcode of three versions of LLVM, compared with LLVM's own tools.
 //!
-//! `corpus` makes it: by clang 19 in every form that reaches a linker, by rustc (LLVM 22) and its standard library, by LLVM 14. Where the tools of a version are missing
-//! the test fails: there is nothing to hold the reader against.
+//! `corpus` has bitcode of clang 19 in every form that reaches a linker, of rustc (LLVM 22) and its standard library, and of LLVM 14. A test fails if
+//! the tools of a version are missing.
 
 mod aliases;
-mod corpus;
+pub(crate) mod corpus;
 mod dis;
 mod dump;
 mod flow;

@@ -18,7 +18,7 @@ pub(super) fn disassemble(sample: &Sample) -> Option<String> {
     Some(String::from_utf8_lossy(&output).into_owned())
 }
 
-/// The name behind an `@`, and what is behind it.
+/// The name behind an `@`, and the rest of the text.
 pub(super) fn name(text: &str) -> (String, &str) {
     if let Some(quoted) = text.strip_prefix('"') {
         let end = quoted.find('"').unwrap();

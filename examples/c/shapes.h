@@ -1,0 +1,2 @@
+int area(int width, int height);
+int volume(int width, int height, int depth);
