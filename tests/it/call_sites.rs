@@ -1,7 +1,5 @@
 //! The report's call sites: of a program whose indirect calls are known, each site has the set that the source says, and what
 //! runs is in it and is kept.
-//!
-//! `bench trace` holds real programs against the same report; its tests show that it sees the calls of this fixture.
 
 use std::collections::BTreeSet;
 

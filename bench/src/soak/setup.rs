@@ -1,10 +1,11 @@
 //! How a random program is compiled and linked: compilers, levels, options, archives, linker.
 //!
-//! Options that all units of a program must share (position independence, type hashes) are drawn for a program, the
-//! others for each unit, so that one link sees objects of several kinds and now and then of both compilers.
+//! Options that all units must share (position independence, type hashes) are drawn for a program, the others for each unit, so that one
+//! link has objects of several kinds and now and then of both compilers.
 
 use super::program::{SoakProgram, Unit};
-use super::rng::Rng;
+use crate::rng::Rng;
+use crate::texts::words;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compiler {
@@ -87,23 +88,13 @@ impl Recipe {
 
 const LIBRARY: &str = "libpart.so";
 
-fn words(text: &str) -> impl Iterator<Item = String> + '_ {
-    text.split_whitespace().map(str::to_owned)
-}
-
-/// How the program is positioned, and what that means for compiler and link.
-const POSITIONS: [(&str, &str); 10] = [
-    ("-fPIE", "-pie"),
-    ("-fPIE", "-pie"),
-    ("-fPIE", "-pie"),
-    ("-fPIE", "-pie"),
-    ("-fPIC", "-pie"),
-    ("-fPIC -fno-semantic-interposition", "-pie"),
-    ("-fno-pie", "-no-pie"),
-    ("-fno-pie", "-no-pie"),
-    ("-fno-pie", "-no-pie"),
-    ("-fPIE", "-no-pie"),
-];
+/// Position independence: options of the compiler and of the link.
+const POSITIONS: [(&str, &str); 10] = {
+    const PIE: (&str, &str) = ("-fPIE", "-pie");
+    const FIXED: (&str, &str) = ("-fno-pie", "-no-pie");
+    const PIC: &str = "-fPIC -fno-semantic-interposition";
+    [PIE, PIE, PIE, PIE, ("-fPIC", "-pie"), (PIC, "-pie"), FIXED, FIXED, FIXED, ("-fPIE", "-no-pie")]
+};
 
 /// Options of a unit that both compilers know, each taken once in so many times.
 const OPTIONS: [(usize, &str); 19] = [
@@ -178,27 +169,17 @@ fn unit_flags(rng: &mut Rng, compiler: Compiler, unit: &Unit) -> Vec<String> {
         flags.retain(|f| f != "-mlvi-cfi");
     }
     if unit.text.contains("no_caller_saved_registers") || unit.text.contains("preserve_most") {
-        // clang's hardened return takes rax, also from a caller who was promised to keep it (clang 19).
+        // The hardened return of clang 19 clobbers rax, also for a caller that keeps it.
         flags.retain(|f| f != "-mlvi-cfi");
     }
     if unit.cplus {
-        // gcc's table of the entries refers to functions in groups that the linker discards.
+        // gcc's table of entries refers to functions in discarded groups.
         flags.retain(|f| !f.starts_with("-fpatchable"));
     }
     if !unit.cplus && rng.one_in(4) {
         flags.push("-fno-asynchronous-unwind-tables".into());
     }
     flags
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RecipeRequest<'l> {
-    /// The linkers to choose from, by their short names.
-    pub(crate) linkers: &'l [String],
-    /// What is traced is not folded: a trace tells functions by their addresses.
-    pub(crate) traced: bool,
-    /// Most of clang's units are LLVM bitcode; the linkers are lld.
-    pub(crate) bitcode: bool,
 }
 
 /// Units as LLVM bitcode: a stream of its own.
@@ -235,14 +216,14 @@ impl Lto {
     }
 }
 
-/// Draw the recipe for `program` of `seed`, mostly by `compiler`.
+/// Draw the recipe for `program` of `seed`, mostly by `compiler`. With `bitcode` most units of clang are LLVM bitcode.
 pub(crate) fn draw(
     seed: u64,
     program: &SoakProgram,
     compiler: Compiler,
-    wanted: RecipeRequest<'_>,
+    linkers: &[String],
+    bitcode: bool,
 ) -> Recipe {
-    let RecipeRequest { linkers, traced, bitcode } = wanted;
     let mut lto = bitcode.then(|| Lto::new(seed));
     let mut rng = Rng::new(seed, 1 + compiler as u64);
     let cplus = program.units.iter().any(|u| u.cplus);
@@ -310,39 +291,12 @@ pub(crate) fn draw(
         link.push(LIBRARY.into());
     }
     let linker = rng.pick(linkers).clone();
-    // A stream of its own, so that seeds mean what they meant before.
+    // A stream of its own, so that seeds keep their meaning.
     let folds = Rng::new(seed, 50 + compiler as u64).one_in(program.fold_one_in);
-    if folds && linker == "lld" && !traced {
+    if folds && linker == "lld" {
         link.push("-Wl,--icf=safe".into());
     }
     let clang = compiler == Compiler::Clang;
-    // A stream of its own, so that the programs stay what they are.
     let is_estimated = program.unwind.is_none() && Rng::new(seed, 62).one_in(3);
     Recipe { compile, link, library: parts, linker, clang, unwind: program.unwind, is_estimated }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Whether any of many draws gives clang's hardened returns to a unit of this text.
-    fn hardened(text: &str) -> bool {
-        let unit = Unit {
-            name: "u".into(),
-            text: text.into(),
-            cplus: false,
-            archive: None,
-            library: false,
-            flags: Vec::new(),
-        };
-        let draws = |seed| unit_flags(&mut Rng::new(seed, 0), Compiler::Clang, &unit);
-        (0..2000).any(|seed| draws(seed).iter().any(|f| f == "-mlvi-cfi"))
-    }
-
-    #[test]
-    fn no_hardened_returns_where_callers_keep_all_registers() {
-        assert!(hardened("int f(void);"));
-        assert!(!hardened("__attribute__((preserve_most)) int f(void);"));
-        assert!(!hardened("__attribute__((no_caller_saved_registers)) int f(void);"));
-    }
 }

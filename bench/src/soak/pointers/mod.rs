@@ -1,74 +1,58 @@
-//! Random programs full of called values: addresses of functions that travel, and are called where they arrive.
+//! Random programs full of called values: addresses of functions that travel, and are called at the end.
 //!
-//! A program is a number of chains. A chain takes the address of a function and sends it through carriers, one after the
-//! other (a field of a structure, memory from `malloc`, a parameter on the stack, bytes, a callback's context...), now and then on in
-//! another unit, and calls what comes out at the end. Most carriers hold decoys besides: functions that are mentioned
-//! and never called, of which stubs should be made. A decoy that was called all the same would be no error of the generator's: only a
-//! difference between the plain and the pruned program is.
+//! A program is a number of chains. A chain takes the address of a function and sends it through carriers (a field of a structure, memory
+//! from `malloc`, a parameter on the stack, bytes, a callback's context...), now and then in another unit, and calls the result. Most carriers
+//! also hold decoys: functions whose address is taken and that are not called, so that they should become stubs.
 //!
-//! Carriers are texts with places to fill in ([`Carrier`]); those whose shape is drawn too are in `shapes` and `signatures`. What depends on
-//! addresses is never printed, and nothing is undefined that compilers make use of.
+//! Most carriers are texts with places to fill in ([`Carrier`]); `shapes` and `signatures` draw the others. Nothing that depends on addresses
+//! is printed, and no undefined behaviour is used by compilers.
 
-mod callbacks;
-mod cplus;
-mod data;
-mod machine;
-mod passing;
 mod shapes;
 mod signatures;
-#[cfg(test)]
-mod tests;
 mod text;
 
-use super::program::{SoakProgram, Unit};
-use super::rng::Rng;
+use std::sync::LazyLock;
 
-/// Where a carrier can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Needs {
-    /// Any unit: it is C and C++.
-    Nothing,
-    C,
-    Plus,
-}
+use super::program::{SoakProgram, Unit};
+use crate::rng::Rng;
+use crate::texts::blocks;
 
 /// A way for a value of type `fn` from one variable to another.
 ///
-/// In the texts `@v` is the value, `@o` the variable to define, `@#` a number of its own, `@d` a function that nobody need
-/// call (a new one each time), `@t` one that may be called, `@i` a number from 0 to 3, the same each time, `@z` zero in a way that compilers
-/// don't see through, `@K` a constant, `@n` perhaps `noinline`, `@s` perhaps `static`.
+/// In the texts `@v` is the value, `@o` the variable to define, `@#` a number of its own, `@d` a new function that need not be called, `@t` one
+/// that may be called, `@i` a number from 0 to 3, the same each time, `@z` a zero that compilers do not know, `@K` a constant, `@n` perhaps
+/// `noinline`, `@s` perhaps `static`.
 #[derive(Debug)]
 struct Carrier {
-    needs: Needs,
-    shared: &'static str,
+    /// The group that it is drawn from, see [`Weaver::carry`].
+    kind: &'static str,
+    /// The language of the unit: `C`, `C++`, or any.
+    needs: &'static str,
+    shared: String,
     /// At file scope, in the unit of the chain.
-    here: &'static str,
+    here: String,
     /// At file scope, in any unit.
-    there: &'static str,
-    body: &'static str,
+    there: String,
+    body: String,
 }
 
-impl Carrier {
-    const fn new(body: &'static str) -> Carrier {
-        Carrier { needs: Needs::Nothing, shared: "", here: "", there: "", body }
+static CARRIERS: LazyLock<Vec<Carrier>> = LazyLock::new(|| {
+    let mut all: Vec<Carrier> = Vec::new();
+    for block in blocks(include_str!("../texts/carriers.txt")) {
+        match (block.key, all.last_mut()) {
+            ("shared", Some(last)) => last.shared = block.text,
+            ("here", Some(last)) => last.here = block.text,
+            ("there", Some(last)) => last.there = block.text,
+            _ => {
+                let (kind, needs) = block.words.split_once(' ').unwrap_or((block.words, ""));
+                let body = block.text.strip_suffix('\n').unwrap_or_default().to_owned();
+                let [shared, here, there] = <[String; 3]>::default();
+                all.push(Carrier { kind, needs, shared, here, there, body });
+            }
+        }
     }
-
-    const fn here(mut self, text: &'static str) -> Carrier {
-        self.here = text;
-        self
-    }
-
-    const fn there(mut self, shared: &'static str, text: &'static str) -> Carrier {
-        self.shared = shared;
-        self.there = text;
-        self
-    }
-
-    const fn needs(mut self, needs: Needs) -> Carrier {
-        self.needs = needs;
-        self
-    }
-}
+    all
+});
 
 #[derive(Debug, Default)]
 struct PointerUnit {
@@ -192,16 +176,23 @@ impl Weaver {
     /// One of the carriers that are texts.
     fn carry(&mut self, chain: &mut Chain) {
         let cplus = self.drafts[chain.unit].cplus;
-        let kinds: [&[Carrier]; 5] =
-            [data::CARRIERS, passing::CARRIERS, callbacks::CARRIERS, machine::CARRIERS, cplus::CARRIERS];
         // C++ has its own as often as all the others together.
-        let kind = if cplus && self.rng.one_in(2) { 4 } else { *self.rng.pick(&[0, 0, 0, 1, 1, 2, 2, 3]) };
-        let fit = |c: &&Carrier| match c.needs {
-            Needs::Nothing => true,
-            Needs::C => !cplus,
-            Needs::Plus => cplus,
+        let kind = match cplus && self.rng.one_in(2) {
+            true => "cplus",
+            false => *self.rng.pick(&[
+                "data",
+                "data",
+                "data",
+                "passing",
+                "passing",
+                "callbacks",
+                "callbacks",
+                "machine",
+            ]),
         };
-        let all: Vec<&Carrier> = kinds[kind].iter().filter(fit).collect();
+        let language = if cplus { "C++" } else { "C" };
+        let fit = |c: &&Carrier| c.kind == kind && (c.needs.is_empty() || c.needs == language);
+        let all: Vec<&Carrier> = CARRIERS.iter().filter(fit).collect();
         let carrier = *self.rng.pick(&all);
         self.place(chain, carrier);
     }

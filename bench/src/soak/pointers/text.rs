@@ -1,45 +1,13 @@
-//! What all units of a program share, and how the texts of carriers are filled in.
+//! The texts that all units of a program share, and how the texts of carriers are filled in.
 //!
-//! `zero` is never written and volatile, so that compilers can't know it; `touch` is a call that they can't see into.
+//! `zero` is volatile and never written, so that compilers do not know it. `touch` is a call whose callee they do not see.
 
 use super::{Carrier, Chain, Weaver};
 
-pub(super) const HEAD: &str = r#"#include <alloca.h>
-#include <dlfcn.h>
-#include <pthread.h>
-#include <search.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <threads.h>
-#include <ucontext.h>
-#include <unistd.h>
-#include <link.h>
-#include <sys/mman.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
-typedef unsigned (*fn)(unsigned, unsigned);
-extern volatile unsigned zero;
-extern int fuel;
-extern unsigned sum;
-unsigned hash_text(unsigned h, const char *s);
-void touch(unsigned *x);
-void *xmalloc(size_t n);
-void *xrealloc(void *p, size_t n);
-void *arena(size_t n);
-#ifdef __cplusplus
-}
-#endif
-"#;
+pub(super) const HEAD: &str = include_str!("../texts/pointers.h");
+pub(super) const BASE: &str = include_str!("../texts/pointers.c");
 
-/// What a unit of C++ needs besides: the header, and the words of its text that ask for it. Only these are included, since
-/// reading headers would be half of a soak's time.
+/// Headers of C++, and the words of a unit that ask for them. Others are not included, since compilers take long to read them.
 const PLUS: [(&str, &[&str]); 8] = [
     ("algorithm", &["std::sort", "std::find_if"]),
     ("functional", &["std::function"]),
@@ -51,7 +19,7 @@ const PLUS: [(&str, &[&str]); 8] = [
     ("vector", &["std::vector"]),
 ];
 
-/// What a unit of C++ with this text begins with besides [`HEAD`].
+/// The headers that a unit of C++ with this text includes.
 pub(super) fn plus(text: &str) -> String {
     let mut out = String::from("#include <exception>\n#include <new>\n#include <typeinfo>\n");
     for (header, words) in PLUS {
@@ -61,18 +29,6 @@ pub(super) fn plus(text: &str) -> String {
     }
     out
 }
-
-pub(super) const BASE: &str = r#"volatile unsigned zero;
-int fuel;
-unsigned sum = 17;
-unsigned hash_text(unsigned h, const char *s) { while (*s) h = h * 31u + (unsigned char)*s++; return h; }
-__attribute__((noinline)) void touch(unsigned *x) { *x += 3u + zero; }
-void *xmalloc(size_t n) { void *p = malloc(n); if (!p) abort(); return p; }
-void *xrealloc(void *p, size_t n) { p = realloc(p, n); if (!p) abort(); return p; }
-static union { char bytes[16384]; long double align; } pool;
-static size_t used;
-void *arena(size_t n) { void *p = pool.bytes + (used + n <= sizeof pool.bytes ? used : (used = 0)); used += (n + 15) & ~(size_t)15; return p; }
-"#;
 
 impl Weaver {
     /// Fill in a text of `carrier` that is to stand in `unit`.
@@ -107,21 +63,21 @@ impl Weaver {
     /// Send the value of a chain through a carrier.
     pub(super) fn place(&mut self, chain: &mut Chain, carrier: &Carrier) {
         let of = Filling { value: chain.value.clone(), id: self.fresh(), index: self.rng.below(4) };
-        let shared = self.fill(carrier.shared, chain.unit, &of);
+        let shared = self.fill(&carrier.shared, chain.unit, &of);
         self.shared.push_str(&shared);
         let there = self.any_unit();
-        for (text, unit) in [(carrier.there, there), (carrier.here, chain.unit)] {
+        for (text, unit) in [(&carrier.there, there), (&carrier.here, chain.unit)] {
             let text = self.fill(text, unit, &of);
             self.drafts[unit].items.push_str(&text);
         }
-        let body = self.fill(carrier.body, chain.unit, &of);
+        let body = self.fill(&carrier.body, chain.unit, &of);
         chain.body.push_str(&body);
         chain.body.push('\n');
         chain.value = format!("v{}", of.id);
     }
 }
 
-/// What one use of a carrier is filled in with.
+/// The values for the marks of one use of a carrier.
 struct Filling {
     value: String,
     id: usize,
