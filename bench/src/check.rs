@@ -33,23 +33,6 @@ pub(crate) fn transcript(corpus: &Corpus, link: &Link, binary: &Path, scratch: &
     Ok((done.status, fs::read(&out)?, fs::read(&err)?))
 }
 
-/// The first line at which two outputs differ, for a person to read.
-fn first_difference(plain: &[u8], pruned: &[u8]) -> String {
-    let (a, b) = (String::from_utf8_lossy(plain), String::from_utf8_lossy(pruned));
-    let (mut a, mut b) = (a.lines(), b.lines());
-    for line in 1.. {
-        match (a.next(), b.next()) {
-            (None, None) => break,
-            (x, y) if x == y => {}
-            (x, y) => {
-                let [x, y] = [x, y].map(|line| line.unwrap_or("(end)"));
-                return format!("line {line}\n  plain:  {x}\n  pruned: {y}");
-            }
-        }
-    }
-    "line ends".into()
-}
-
 /// Link with `behind` in both ways in the new folder `scratch`: the plain program and the pruned one, whose report is `report.json`.
 pub(crate) fn link_pair(
     corpus: &Corpus,
@@ -87,10 +70,11 @@ fn compare(corpus: &Corpus, options: &Options, link: &Link, linker: &str) -> Res
     if got.0 != 0 {
         return Err(format!("pruned: status {}\n{}", got.0, String::from_utf8_lossy(&got.2)).into());
     }
-    for (stream, a, b) in [("output", &expected.1, &got.1), ("errors", &expected.2, &got.2)] {
-        if a != b {
-            return Err(format!("{stream}: {}", first_difference(a, b)).into());
-        }
+    if got != expected {
+        let [a, b] =
+            [expected, got].map(|(_, out, err)| String::from_utf8_lossy(&[out, err].concat()).into_owned());
+        let differs = a.lines().zip(b.lines()).find(|(a, b)| a != b);
+        return Err(format!("plain and pruned differ first at {differs:?}").into());
     }
     let gc = scratch.join("gc");
     run_ok(driver_command(link, &scratch.join("bin"), &gc)?.arg("-Wl,--gc-sections"), &scratch)?;

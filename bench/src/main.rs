@@ -98,6 +98,7 @@ const OPTIONS: &str = "options
   --verbose         gcdiff: name every section that one side alone keeps
   --write           write the table, with the facts of the machine, to bench/results";
 
+#[derive(Default)]
 struct Options {
     only: Vec<String>,
     runs: usize,
@@ -135,21 +136,10 @@ fn usage() -> String {
 
 fn parse(args: &[String]) -> Result<Options> {
     let mut options = Options {
-        only: Vec::new(),
         runs: 11,
-        linkers: Vec::new(),
-        seeds: None,
-        seed: 0,
-        count: None,
-        list_options: false,
-        one_compiler: false,
-        lto: false,
-        programs: None,
         jobs: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         level: "functions".into(),
-        all_modes: false,
-        verbose: false,
-        write: false,
+        ..Options::default()
     };
     let list = |v: &str| v.split(',').map(str::to_owned).collect::<Vec<_>>();
     let mut parser = lexopt::Parser::from_args(args);

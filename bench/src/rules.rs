@@ -35,7 +35,7 @@ impl<'a> Difference<'a> {
 }
 
 /// Whether a line is the warning of a bailout, which ends with its consequence.
-pub(crate) fn is_limit(line: &str) -> bool {
+fn is_limit(line: &str) -> bool {
     let follows = ["; nothing is pruned", "; the module is kept whole"];
     line.starts_with("+stderr: lto-prune: warning: ") && follows.iter().any(|end| line.ends_with(end))
 }

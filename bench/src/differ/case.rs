@@ -187,26 +187,14 @@ impl DifferCase {
     }
 
     /// Whether every feature may be in this link.
-    pub(crate) fn fits(&self, features: &[Feature]) -> bool {
+    fn fits(&self, features: &[Feature]) -> bool {
         let tags = self.tags();
         self.parts.iter().all(|p| features[p.feature].choices(&tags).contains(&p.words))
     }
 
     pub(crate) fn describe(&self, features: &[Feature]) -> String {
         let names: Vec<&str> = self.parts.iter().map(|p| features[p.feature].name.as_str()).collect();
-        format!(
-            "{} {} {} {} {} {}{}{}{}: {}",
-            self.linker,
-            self.mode_name(),
-            self.level,
-            self.compiler,
-            self.optimise,
-            if self.sections { "sections" } else { "mono" },
-            if self.gc { " gc" } else { "" },
-            if self.as_needed { " as-needed" } else { "" },
-            if self.old_output { " old-output" } else { "" },
-            names.join(" ")
-        )
+        format!("{self:?} {}: {}", self.mode_name(), names.join(" "))
     }
 
     /// Put all inputs into `dir`, which is new.

@@ -1,16 +1,15 @@
 //! `bench differ`: a matrix of small links, plain and with lto-prune, differ only as rules allow.
 //!
 //! A link draws two to four features, a linker, a mode, a compiler, a level. The facts of both sides are compared, and `rules.rs` has the
-//! differences that pruning may make. A link that differs is reduced as long as the same line differs, and kept with a script.
+//! differences that pruning may make. A link that differs is kept with a script.
 
 mod case;
 mod drivers;
 mod feature;
 mod options;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Mutex;
 
 use self::case::DifferCase;
 use self::feature::Feature;
@@ -55,8 +54,6 @@ struct Differ<'a> {
     features: &'a [Feature],
     tools: &'a PairTools,
     base: &'a Path,
-    /// The lines that differed so far, by linker.
-    seen: Mutex<BTreeSet<String>>,
 }
 
 impl Differ<'_> {
@@ -66,43 +63,6 @@ impl Differ<'_> {
         let inputs = dir.join("inputs");
         case.build(self.features, &self.base.join("cache"), &inputs)?;
         case.paired(self.features, dir).link(self.tools, dir, &inputs, control)
-    }
-
-    /// A smaller link of which one of `lines` still differs.
-    fn reduce(&self, case: &DifferCase, lines: &[String], dir: &Path) -> DifferCase {
-        const STEPS: &[fn(&mut DifferCase)] = &[
-            |c| c.as_needed = false,
-            |c| c.gc = false,
-            |c| c.old_output = false,
-            |c| c.main_last = false,
-            |c| c.report = false,
-            |c| c.sections = true,
-            |c| c.compiler = "gcc",
-            |c| c.level = "functions",
-            |c| c.optimise = "-O1",
-        ];
-        let mut best = case.clone();
-        let attempt = |best: &mut DifferCase, step: DifferCase| {
-            if step == *best || !step.fits(self.features) {
-                return;
-            }
-            let Ok(pair) = self.link(&step, dir, false) else { return };
-            let left = unexplained(&step, self.features, &pair, &mut RuleCounts::new());
-            if left.iter().any(|l| lines.contains(l)) {
-                *best = step;
-            }
-        };
-        for index in (0..case.parts.len()).rev() {
-            let mut step = best.clone();
-            step.parts.remove(index);
-            attempt(&mut best, step);
-        }
-        for change in STEPS {
-            let mut step = best.clone();
-            change(&mut step);
-            attempt(&mut best, step);
-        }
-        best
     }
 
     /// A script that does both links again, in the folder of `inputs`.
@@ -143,15 +103,7 @@ impl Differ<'_> {
         };
         let mut counts = RuleCounts::new();
         let mut left = unexplained(&case, self.features, &pair, &mut counts);
-        // A status does not tell its cause, and all our warnings are one.
-        let key = |line: &String| match line {
-            _ if line[1..].starts_with("link status") => format!("{}: status", case.linker),
-            _ if rules::is_limit(line) => format!("{}: our warning", case.linker),
-            _ => format!("{}: {line}", case.linker),
-        };
-        let seen = || self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let known = left.iter().all(|line| seen().contains(&key(line)));
-        for _ in 0..if known { 0 } else { CONTROLS } {
+        for _ in 0..if left.is_empty() { 0 } else { CONTROLS } {
             if let Ok(control) = self.link(&case, &dir, true) {
                 let alone = control.differences();
                 left.retain(|line| !alone.iter().any(|other| other[1..] == line[1..]));
@@ -161,30 +113,17 @@ impl Differ<'_> {
                 break;
             }
         }
-        seen().extend(left.iter().map(key));
         tally.add(&case, self.features, &pair, counts, !left.is_empty());
-        if !left.is_empty() && known {
-            tally.repeated += 1;
-        } else if !left.is_empty() {
-            let has_status = left.iter().any(|line| line[1..].starts_with("link status"));
-            left.retain(|line| !has_status || line[1..].starts_with("link status"));
-            let small = self.reduce(&case, &left, &dir);
-            let again = self.link(&small, &dir, false);
-            let again = again.map(|pair| unexplained(&small, self.features, &pair, &mut RuleCounts::new()));
-            // A difference that does not show again is reported as it was.
-            let (small, lines) = match again {
-                Ok(lines) if !lines.is_empty() => (small, lines),
-                _ => (case, left),
-            };
+        if !left.is_empty() {
             let kept = self.base.join(seed.to_string());
             let _ = std::fs::remove_dir_all(&kept);
             let _ = std::fs::rename(&dir, &kept);
-            let _ = std::fs::write(kept.join("reproduce.sh"), self.script(&small, &lines));
-            println!("FAILED seed {seed}: {}", small.describe(self.features));
-            println!("  {}", small.words(self.features).join(" "));
-            lines.iter().take(LINES).for_each(|line| println!("    {line}"));
-            let line = lines.first().map(String::as_str).unwrap_or_default();
-            tally.findings.push(format!("seed {seed}, {}: `{line}`", small.describe(self.features)));
+            let _ = std::fs::write(kept.join("reproduce.sh"), self.script(&case, &left));
+            println!("FAILED seed {seed}: {}", case.describe(self.features));
+            println!("  {}", case.words(self.features).join(" "));
+            left.iter().take(LINES).for_each(|line| println!("    {line}"));
+            let line = left.first().map(String::as_str).unwrap_or_default();
+            tally.findings.push(format!("seed {seed}, {}: `{line}`", case.describe(self.features)));
         }
         let _ = std::fs::remove_dir_all(&dir);
         tally
@@ -202,8 +141,6 @@ struct DifferTally {
     /// The reasons for which links with a report were not pruned.
     fallbacks: BTreeMap<String, usize>,
     findings: Vec<String>,
-    /// Links that differ only by lines that an earlier finding of the same linker has.
-    repeated: usize,
     /// Links that differ if the linker alone does them twice; those lines are left out.
     unsteady: usize,
     broken: usize,
@@ -253,7 +190,6 @@ impl DifferTally {
         }
         other.rules.into_iter().for_each(|(rule, n)| *self.rules.entry(rule).or_default() += n);
         other.fallbacks.into_iter().for_each(|(name, n)| *self.fallbacks.entry(name).or_default() += n);
-        self.repeated += other.repeated;
         self.unsteady += other.unsteady;
         self.broken += other.broken;
         self.findings.extend(other.findings);
@@ -274,14 +210,13 @@ impl DifferTally {
         self.fallbacks.iter().for_each(|(name, n)| fallbacks.row(&[name.clone(), count(*n as u64)]));
         let findings: String = self.findings.iter().map(|finding| format!("\n- {finding}\n")).collect();
         format!(
-            "{}\n{}\n{}\n{} links differ if the linker alone does them twice; {} were not tried. Unexplained: {}, and {} with the same lines.\n{findings}",
+            "{}\n{}\n{}\n{} links differ if the linker alone does them twice; {} were not tried. Unexplained: {}.\n{findings}",
             table.as_str(),
             rules.as_str(),
             fallbacks.as_str(),
             self.unsteady,
             self.broken,
-            self.findings.len(),
-            self.repeated
+            self.findings.len()
         )
     }
 }
@@ -302,7 +237,7 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     }
     features.retain(|f| options.only.is_empty() || options.only.contains(&f.name));
     let (first, links) = (options.seed, options.count.unwrap_or(COUNT));
-    let differ = Differ { features: &features, tools: &tools, base: &base, seen: Mutex::default() };
+    let differ = Differ { features: &features, tools: &tools, base: &base };
     let mut total = DifferTally::default();
     for tally in parallel(options.jobs, links as usize, |number| differ.run_seed(first + number as u64)) {
         total.join(tally);

@@ -12,7 +12,7 @@ use super::program::SoakProgram;
 use super::setup::Recipe;
 
 use crate::corpus::{Corpus, find_linker, folder_of};
-use crate::report::{number, text, text_size};
+use crate::report::{number, text_size};
 use crate::{Options, Result, process, report};
 
 /// Seconds that the plain program may run; those of the own generator need milliseconds.
@@ -67,9 +67,10 @@ pub(crate) enum SoakOutcome {
     Same {
         plain: u64,
         pruned: u64,
-        report: SoakReport,
-        /// Whether the program without unwind entries behaves in another way, if it was made.
-        control: Option<bool>,
+        /// Live functions, stubs, dead functions.
+        functions: [u64; 3],
+        /// Functions that lose their unwind entries, and that keep them.
+        entries: [u64; 2],
     },
     /// `--prune-unwind=drop` refuses, since the program needs its entries.
     Refused,
@@ -98,31 +99,6 @@ pub(crate) fn ran(dir: &Path, words: &[String], environment: &[(&str, &str)]) ->
 
 fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|w| (*w).to_owned()).collect()
-}
-
-/// The counts of a report.
-#[derive(Debug, Default)]
-pub(crate) struct SoakReport {
-    /// Each bailout has its name, its count and its bytes.
-    pub(crate) limits: Vec<(String, u64, u64)>,
-    /// Live functions, stubs, dead functions.
-    pub(crate) functions: [u64; 3],
-    /// Functions that lose their unwind entries, and that keep them.
-    pub(crate) entries: [u64; 2],
-}
-
-impl SoakReport {
-    fn read(path: &Path) -> Result<SoakReport> {
-        let report = report::read(path)?;
-        let limits = report::list(&report, "limits")?.iter();
-        Ok(SoakReport {
-            limits: limits
-                .map(|l| (text(l, "limit").to_owned(), number(l, "count"), number(l, "bytes")))
-                .collect(),
-            functions: ["live", "stubs", "dead"].map(|name| number(&report["functions"], name)),
-            entries: ["functions", "kept"].map(|name| number(&report["unwind"], name)),
-        })
-    }
 }
 
 fn first_lines(text: &str) -> String {
@@ -169,11 +145,8 @@ pub(crate) fn run(
     let plain = ran(dir, &recipe.link_by("plain-bin", "a.plain"), &[])?;
     let pruned = ran(dir, &recipe.link_by("pruned-bin", "a.pruned"), &environment)?;
     if plain.status != 0 {
-        return Ok(SoakOutcome::Idle(format!(
-            "{} alone fails: {}",
-            recipe.linker,
-            plain.stderr.lines().next().unwrap_or("")
-        )));
+        let line = plain.stderr.lines().next().unwrap_or("");
+        return Ok(SoakOutcome::Idle(format!("{} alone fails: {line}", recipe.linker)));
     }
     if recipe.unwind == Some("drop")
         && ["error: a.pruned: --prune-unwind=drop: ", "without unwind entries backtraces end early"]
@@ -183,11 +156,8 @@ pub(crate) fn run(
         return Ok(SoakOutcome::Refused);
     }
     if pruned.status != 0 {
-        return Ok(SoakOutcome::Red(format!(
-            "link, status {}: {}",
-            pruned.status,
-            first_lines(&pruned.stderr)
-        )));
+        let text = first_lines(&pruned.stderr);
+        return Ok(SoakOutcome::Red(format!("link, status {}: {text}", pruned.status)));
     }
     let said = plain.stderr.replace("a.plain", "a.pruned").replace("plain-bin/ld", &linker);
     let is_note = |line: &str| {
@@ -203,10 +173,8 @@ pub(crate) fn run(
     let pruned = ran(dir, &owned(&["timeout", MORE_PATIENCE, "./a.pruned"]), &[])?;
     // mold puts IRELATIVE relocations in read-only memory, where the start code of a static program dies.
     if plain.status >= 128 && plain.stdout.is_empty() && pruned.status < 124 {
-        return Ok(SoakOutcome::Idle(format!(
-            "linked plainly it dies before it prints anything, with status {}; pruned it does not",
-            plain.status
-        )));
+        let text = "the plain program dies before it prints anything, the pruned one does not";
+        return Ok(SoakOutcome::Idle(format!("{text}: status {}", plain.status)));
     }
     // The plain program dies too, of a signal that depends on addresses. A stub that ran is another matter.
     let by_stub = pruned.status == ILLEGAL_INSTRUCTION && plain.status != ILLEGAL_INSTRUCTION;
@@ -239,33 +207,13 @@ pub(crate) fn run(
     {
         return Ok(SoakOutcome::Red(text));
     }
-    let control = program.is_controlled.then(|| differs_without_entries(dir, recipe, &plain)).transpose()?;
+    let report = report::read(&dir.join("report.json"))?;
     Ok(SoakOutcome::Same {
-        control: control.flatten(),
         plain: text_size(&dir.join("a.plain"))?,
         pruned: text_size(&dir.join("a.pruned"))?,
-        report: SoakReport::read(&dir.join("report.json"))?,
+        functions: ["live", "stubs", "dead"].map(|name| number(&report["functions"], name)),
+        entries: ["functions", "kept"].map(|name| number(&report["unwind"], name)),
     })
-}
-
-/// Whether the program behaves in another way if its objects have no unwind tables; `None` if it can't be linked so.
-fn differs_without_entries(dir: &Path, recipe: &Recipe, plain: &Ran) -> Result<Option<bool>> {
-    let sections = ".eh_frame .rela.eh_frame .gcc_except_table* .rela.gcc_except_table*";
-    let remove: Vec<&str> = sections.split(' ').flat_map(|section| ["-R", section]).collect();
-    for entry in fs::read_dir(dir)? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".o") || name.ends_with(".a") {
-            ran(dir, &owned(&[&["objcopy"], &remove[..], &[&*name]].concat()), &[])?;
-        }
-    }
-    let library = recipe.library_by("plain-bin");
-    for command in library.iter().chain([&recipe.link_by("plain-bin", "a.control")]) {
-        if ran(dir, command, &[])?.status != 0 {
-            return Ok(None);
-        }
-    }
-    let control = ran(dir, &owned(&["timeout", PATIENCE, "./a.control"]), &[])?;
-    Ok(Some((control.status, &control.stdout) != (plain.status, &plain.stdout)))
 }
 
 fn quoted(words: &[String]) -> String {
@@ -278,9 +226,7 @@ fn quoted(words: &[String]) -> String {
 
 /// Copy a case to `to`, with a script that does it again: `LTO_PRUNE=... LINKER=... ./reproduce.sh`.
 pub(crate) fn keep(dir: &Path, to: &Path, recipe: &Recipe, tools: &SoakTools) -> Result<()> {
-    if to.exists() {
-        fs::remove_dir_all(to)?;
-    }
+    let _ = fs::remove_dir_all(to);
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -288,31 +234,24 @@ pub(crate) fn keep(dir: &Path, to: &Path, recipe: &Recipe, tools: &SoakTools) ->
             fs::copy(entry.path(), to.join(entry.file_name()))?;
         }
     }
-    let mut script = String::from(
-        "#!/bin/sh\n# Status 0 if plain and pruned agree. Paths of the tools may be given from outside.\n",
+    let compile: String = recipe.compile.iter().map(|command| quoted(command) + "\n").collect();
+    let links = |bin: &str, output: &str, before: &str| -> String {
+        let commands = recipe.library_by(bin).into_iter().chain([recipe.link_by(bin, output)]);
+        commands.map(|command| format!("{before}{}\n", quoted(&command))).collect()
+    };
+    let script = format!(
+        "#!/bin/sh\n# Status 0 if plain and pruned agree. Paths of the tools may be given from outside.\n\
+         set -eu\ncd \"$(dirname \"$0\")\"\n: \"${{LTO_PRUNE:={}}}\" \"${{LINKER:={}}}\" \"${{LTO_PRUNE_FLAGS:={}}}\"\n\
+         mkdir -p plain-bin pruned-bin\nln -sf \"$LINKER\" plain-bin/ld\nln -sf \"$LTO_PRUNE\" pruned-bin/ld\nrm -f ./*.a\n{compile}{}{}\
+         for f in plain pruned; do\n  status=0\n  timeout {MORE_PATIENCE} ./a.$f >$f.out 2>&1 || status=$?\n  echo \"status $status\" >>$f.out\ndone\n\
+         diff plain.out pruned.out\n",
+        tools.pruner.display(),
+        find_linker(&recipe.linker)?.display(),
+        tools.flags_of(recipe),
+        links("plain-bin", "a.plain", ""),
+        links("pruned-bin", "a.pruned", "LTO_PRUNE_LINKER=\"$LINKER\" LTO_PRUNE_FLAGS=\"$LTO_PRUNE_FLAGS\" ")
     );
-    script.push_str("set -eu\ncd \"$(dirname \"$0\")\"\n");
-    script.push_str(&format!(": \"${{LTO_PRUNE:={}}}\"\n", tools.pruner.display()));
-    script.push_str(&format!(": \"${{LINKER:={}}}\"\n", find_linker(&recipe.linker)?.display()));
-    script.push_str("mkdir -p plain-bin pruned-bin\nln -sf \"$LINKER\" plain-bin/ld\nln -sf \"$LTO_PRUNE\" pruned-bin/ld\nrm -f ./*.a\n");
-    for command in &recipe.compile {
-        script.push_str(&format!("{}\n", quoted(command)));
-    }
-    script.push_str(&format!(": \"${{LTO_PRUNE_FLAGS:={}}}\"\n", tools.flags_of(recipe)));
-    let pruned =
-        |command| format!("LTO_PRUNE_LINKER=\"$LINKER\" LTO_PRUNE_FLAGS=\"$LTO_PRUNE_FLAGS\" {command}\n");
-    for command in recipe.library_by("plain-bin").iter().chain([&recipe.link_by("plain-bin", "a.plain")]) {
-        script.push_str(&format!("{}\n", quoted(command)));
-    }
-    for command in recipe.library_by("pruned-bin").iter().chain([&recipe.link_by("pruned-bin", "a.pruned")]) {
-        script.push_str(&pruned(quoted(command)));
-    }
-    script.push_str(&format!(
-        "for f in plain pruned; do\n  status=0\n  timeout {MORE_PATIENCE} ./a.$f >$f.out 2>&1 || status=$?\n  echo \"status $status\" >>$f.out\ndone\n\
-         diff plain.out pruned.out\n"
-    ));
     let path = to.join("reproduce.sh");
     fs::write(&path, script)?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
-    Ok(())
+    Ok(fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?)
 }

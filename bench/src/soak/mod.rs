@@ -7,13 +7,11 @@
 //! A program that a compiler refuses, whose plain link fails or that does not end in time is only counted.
 
 mod case;
-mod cplus;
 mod debug;
 mod pointers;
 mod program;
 mod setup;
 mod statements;
-mod switches;
 mod unwind;
 
 use std::collections::BTreeMap;
@@ -27,7 +25,7 @@ use setup::Compiler;
 
 use crate::corpus::Corpus;
 use crate::process::parallel;
-use crate::table::{Table, count};
+use crate::table::count;
 use crate::{Options, Result};
 
 #[derive(Debug, Default)]
@@ -38,15 +36,11 @@ struct Totals {
     text: [u64; 2],
     /// Cases that were not compared, by reason: how many, and the first.
     idle: BTreeMap<String, (u64, String)>,
-    /// Bailouts of the reports: how often, and how many bytes.
-    limits: BTreeMap<String, (u64, u64)>,
     /// Live functions, stubs, dead functions.
     functions: [u64; 3],
     with_stubs: u64,
     /// Links that `--prune-unwind=drop` refuses, or warns of.
     refused: u64,
-    /// Programs linked without unwind entries, and those of them that behave in another way.
-    controls: [u64; 2],
     /// Pruned links in which no function loses its unwind entries, some do, and all do.
     entries: [u64; 3],
     red: Vec<String>,
@@ -56,20 +50,12 @@ impl Totals {
     fn add(&mut self, name: &str, outcome: SoakOutcome) {
         self.links += 2;
         match outcome {
-            SoakOutcome::Same { plain, pruned, report, control } => {
-                let [removed, kept] = report.entries;
+            SoakOutcome::Same { plain, pruned, functions, entries: [removed, kept] } => {
                 self.entries[if removed == 0 { 0 } else { 2 - usize::from(kept > 0) }] += 1;
-                self.controls[0] += u64::from(control.is_some());
-                self.controls[1] += u64::from(control == Some(true));
                 self.text[0] += plain;
                 self.text[1] += pruned;
-                self.functions.iter_mut().zip(report.functions).for_each(|(sum, n)| *sum += n);
-                self.with_stubs += u64::from(report.functions[1] > 0);
-                for (limit, n, bytes) in report.limits {
-                    let entry = self.limits.entry(limit).or_default();
-                    entry.0 += n;
-                    entry.1 += bytes;
-                }
+                self.functions.iter_mut().zip(functions).for_each(|(sum, n)| *sum += n);
+                self.with_stubs += u64::from(functions[1] > 0);
             }
             SoakOutcome::Idle(reason) => {
                 self.links -= 2;
@@ -174,20 +160,12 @@ fn summary(totals: &Totals, unwinds: bool) {
     );
     println!("bytes of .text: plain {}, pruned {}", count(totals.text[0]), count(totals.text[1]));
     if unwinds {
-        let ([all, differ], [none, some, every]) = (totals.controls, totals.entries);
+        let [none, some, every] = totals.entries;
         println!("functions without unwind entries: none in {none} links, some in {some}, all in {every}");
         println!("refused by --prune-unwind=drop: {}", totals.refused);
-        println!("without unwind entries: {all} programs, {differ} behave in another way");
     }
     for (reason, (n, first)) in &totals.idle {
         println!("not compared: {n}, first {first} ({reason})");
-    }
-    if !totals.limits.is_empty() {
-        let mut table = Table::new("limit | count | bytes");
-        for (limit, (n, bytes)) in &totals.limits {
-            table.row(&[limit.clone(), count(*n), count(*bytes)]);
-        }
-        print!("{}", table.as_str());
     }
     println!("differences: {}", totals.red.len());
     totals.red.iter().for_each(|red| println!("  {red}"));

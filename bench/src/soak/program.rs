@@ -2,7 +2,7 @@
 //!
 //! Every function is `unsigned f(unsigned a, unsigned b)` and is live or dead. Live ones refer only to live ones; dead ones to any. Programs end:
 //! a function that calls takes from a counter of fuel and returns when it is empty, and loops are short. `jump_ok` says whether a longjmp
-//! to `jump_to` has a target. The output depends on no address. Bodies are in `statements` (C) and `cplus` (C++).
+//! to `jump_to` has a target. The output depends on no address. Bodies are in `statements`.
 //!
 //! Undefined behaviour is avoided only where it could depend on the layout: the same objects are linked in two ways.
 
@@ -11,6 +11,8 @@ use crate::rng::Rng;
 /// All units have these declarations, and the first one these definitions.
 const PRELUDE: &str = include_str!("texts/prelude.h");
 const BASE: &str = include_str!("texts/base.c");
+/// The header of all C++ units, so that vtables, inline functions and template instances are in COMDAT groups.
+const CXX: &str = include_str!("texts/shared.hpp");
 
 #[derive(Debug)]
 pub(crate) struct Unit {
@@ -45,8 +47,6 @@ pub(crate) struct SoakProgram {
     pub(crate) hashless: bool,
     /// The `--prune-unwind` of the pruned link.
     pub(crate) unwind: Option<&'static str>,
-    /// It is linked once more without unwind entries, which should show.
-    pub(crate) is_controlled: bool,
 }
 
 impl SoakProgram {
@@ -60,7 +60,6 @@ impl SoakProgram {
             fold_one_in: 3,
             hashless: false,
             unwind: None,
-            is_controlled: false,
         }
     }
 }
@@ -349,7 +348,7 @@ pub(crate) fn generate(seed: u64) -> SoakProgram {
         let mut text = format!("{PRELUDE}{declarations}");
         if cplus {
             text.push_str("}\n");
-            text.push_str(super::cplus::SHARED);
+            text.push_str(CXX);
             text.push_str("extern \"C\" {\n");
         }
         if unit == 0 {

@@ -5,7 +5,7 @@
 
 use super::program::{SoakProgram, Unit};
 use crate::rng::Rng;
-use crate::texts::words;
+use crate::texts::{blocks, words};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compiler {
@@ -96,68 +96,16 @@ const POSITIONS: [(&str, &str); 10] = {
     [PIE, PIE, PIE, PIE, ("-fPIC", "-pie"), (PIC, "-pie"), FIXED, FIXED, FIXED, ("-fPIE", "-no-pie")]
 };
 
-/// Options of a unit that both compilers know, each taken once in so many times.
-const OPTIONS: [(usize, &str); 19] = [
-    (6, "-ffunction-sections"),
-    (9, "-fdata-sections"),
-    (4, "-fcf-protection"),
-    (5, "-fno-plt"),
-    (6, "-falign-functions=1"),
-    (10, "-fno-jump-tables"),
-    (12, "-mcmodel=medium"),
-    (8, "-fomit-frame-pointer"),
-    (8, "-fno-omit-frame-pointer"),
-    (8, "-fstack-protector-strong"),
-    (20, "-fpatchable-function-entry=4,2"),
-    (12, "-fcommon"),
-    (12, "-funroll-loops"),
-    (12, "-march=x86-64-v2"),
-    (6, "-g"),
-    (9, "-g -gdwarf-4"),
-    (20, "-g -gz"),
-    (12, "-fno-inline"),
-    (16, "-fstack-clash-protection"),
-];
-
-const GCC_OPTIONS: [(usize, &str); 14] = [
-    (20, "-mstringop-strategy=loop"),
-    (20, "-mstringop-strategy=unrolled_loop"),
-    (20, "-mstringop-strategy=vector_loop"),
-    (20, "-maccumulate-outgoing-args"),
-    (24, "-mtune=atom"),
-    (16, "-mindirect-branch=thunk -fcf-protection=none"),
-    (16, "-mindirect-branch=thunk-inline -fcf-protection=none"),
-    (10, "-fno-reorder-blocks-and-partition"),
-    (10, "-fno-ipa-icf"),
-    (20, "-mtls-dialect=gnu2"),
-    (20, "-fno-toplevel-reorder"),
-    (20, "-fno-section-anchors -fno-merge-constants"),
-    (20, "-mfunction-return=thunk -fcf-protection=none"),
-    (20, "-fno-dwarf2-cfi-asm"),
-];
-
-const CLANG_OPTIONS: [(usize, &str); 7] = [
-    (20, "-mlvi-cfi"),
-    (20, "-fbasic-block-sections=all"),
-    (16, "-mretpoline"),
-    (
-        20,
-        "-fsanitize=undefined -fsanitize-trap=undefined -fno-sanitize=function,vptr,alignment,shift,bounds,unreachable,return",
-    ),
-    (10, "-fno-addrsig"),
-    (16, "-mllvm -enable-split-machine-functions"),
-    (20, "-fno-unique-section-names -ffunction-sections"),
-];
-
 fn unit_flags(rng: &mut Rng, compiler: Compiler, unit: &Unit) -> Vec<String> {
     let mut flags = vec![(*rng.pick(&["-O0", "-O1", "-O2", "-O2", "-O3", "-Os"])).to_owned()];
-    let own: &[(usize, &str)] = match compiler {
-        Compiler::Gcc => &GCC_OPTIONS,
-        Compiler::Clang => &CLANG_OPTIONS,
-    };
-    for (times, option) in OPTIONS.iter().chain(own) {
-        if rng.one_in(*times) {
-            flags.extend(words(option));
+    for block in blocks(include_str!("texts/options.txt"))
+        .iter()
+        .filter(|b| ["both", compiler.name()].contains(&b.key))
+    {
+        for (times, option) in block.text.lines().filter_map(|line| line.split_once(' ')) {
+            if rng.one_in(times.parse().unwrap_or(1)) {
+                flags.extend(words(option));
+            }
         }
     }
     // Thunks exclude landing marks, and the large model excludes thunks.

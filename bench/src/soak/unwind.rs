@@ -300,7 +300,6 @@ pub(crate) fn generate(seed: u64) -> SoakProgram {
         fold_one_in: 12,
         hashless: true,
         unwind: Some(mode),
-        is_controlled: seed.is_multiple_of(8),
         ..SoakProgram::new(out, archives)
     }
 }

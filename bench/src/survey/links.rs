@@ -93,45 +93,23 @@ fn output(args: &str) -> Option<&str> {
     found
 }
 
-/// Replace names that compilers and cargo make up: `cc` and six characters, clang's six after a dash, rustc's folder; folders of CMake and
-/// Meson for probes.
+/// Replace the end of names that compilers, cargo, CMake, Meson and configure scripts make up.
 fn without_temporary(text: &str) -> String {
-    let mut out = String::new();
-    // No path of a build has one of these characters.
-    for piece in text.split_inclusive(|c: char| c.is_whitespace() || "'\"`=,:()<>/".contains(c)) {
-        let (name, end) = match piece.char_indices().next_back() {
-            Some((at, c)) if c.is_whitespace() || "'\"`=,:()<>/".contains(c) => piece.split_at(at),
-            _ => (piece, ""),
-        };
-        out.push_str(&stable_name(name));
-        out.push_str(end);
-    }
-    out
-}
-
-fn stable_name(name: &str) -> String {
-    let (stem, extension) = name.split_once('.').map_or((name, String::new()), |(s, e)| (s, format!(".{e}")));
-    let made_up = |s: &str, length: usize| s.len() == length && s.bytes().all(|b| b.is_ascii_alphanumeric());
-    // The configure script of zlib uses its process number.
-    if stem.strip_prefix("ztest").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit())) {
-        return format!("ztest*{extension}");
-    }
-    for prefix in ["cc", "rustc", "TryCompile-", "CMakeScratch-", "cmTC_", "tmp", "lto-prune-"] {
-        let Some(rest) = stem.strip_prefix(prefix) else { continue };
-        let length = match prefix {
-            "cmTC_" => 5,
-            "tmp" => 8,
-            _ => 6,
-        };
-        let tmp = prefix == "tmp" && made_up(&rest.replace('_', "a"), length);
-        if made_up(rest, length) || tmp {
-            return format!("{prefix}*{extension}");
+    let mut text = text.to_owned();
+    for prefix in ["/cc", "rustc", "TryCompile-", "CMakeScratch-", "cmTC_", "tmp", "lto-prune-", "ztest", "-"]
+    {
+        let mut from = 0;
+        while let Some(at) = text.get(from..).and_then(|rest| rest.find(prefix)) {
+            from += at + prefix.len();
+            let rest = text.get(from..).unwrap_or_default();
+            let length = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            // clang has six characters between a dash and the extension.
+            if prefix != "-" || length == 6 && rest.get(6..).is_some_and(|rest| rest.starts_with(".o")) {
+                text.replace_range(from..from + length, "*");
+            }
         }
     }
-    match stem.rsplit_once('-') {
-        Some((stem, rest)) if made_up(rest, 6) && extension == ".o" => format!("{stem}-*{extension}"),
-        _ => name.to_owned(),
-    }
+    text
 }
 
 /// The differences of two builds in their links.
