@@ -21,19 +21,8 @@ const GROUPINGS: &str = "symbol module archive section category namespace crate 
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// The commands in the order of the table; REPORT, OTHER, BUDGET and SYMBOL are replaced.
-const COMMANDS: [&str; 11] = [
-    "top REPORT",
-    "dominators REPORT",
-    "why SYMBOL REPORT",
-    "paths main SYMBOL REPORT",
-    "garbage REPORT",
-    "imports REPORT",
-    "duplicates REPORT",
-    "limits REPORT",
-    "calls REPORT",
-    "diff OTHER REPORT",
-    "budget BUDGET REPORT",
-];
+const COMMANDS: &str = "top REPORT|dominators REPORT|why SYMBOL REPORT|paths main SYMBOL REPORT|garbage REPORT|imports REPORT|\
+                        duplicates REPORT|limits REPORT|calls REPORT|diff OTHER REPORT|budget BUDGET REPORT";
 
 /// The answer of `lto-prune audit WORDS`, run in `dir`.
 fn ask(corpus: &Corpus, dir: &Path, words: &[&str]) -> Result<Value> {
@@ -136,7 +125,7 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link) -> Result<Vec<String
     std::fs::write(dir.join("budget.toml"), format!("total = {}\n", lengths[1]))?;
     let mut cells = vec![link.name(), count(lengths[1]), count(std::fs::metadata(report)?.len())];
     cells.extend([count(edges as u64), compared.to_string()]);
-    for command in COMMANDS {
+    for command in COMMANDS.split('|') {
         let words: Vec<&str> = command
             .split(' ')
             .map(|word| match word {
@@ -163,8 +152,8 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link) -> Result<Vec<String
 
 /// The command `audit`. True if every number agrees.
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
-    let name = |command: &&str| format!(" | {}, ms", command.split(' ').next().unwrap_or_default());
-    let columns: String = COMMANDS.iter().map(name).collect();
+    let name = |command: &str| format!(" | {}, ms", command.split(' ').next().unwrap_or_default());
+    let columns: String = COMMANDS.split('|').map(name).collect();
     let mut table = Table::new(&format!("link | file | report | edges | sections as by `size -A`{columns}"));
     let good = table.links(&corpus.links, |link| measure(corpus, options, link));
     let body = format!(

@@ -55,7 +55,7 @@ pub(crate) struct Corpus {
     pub(crate) links: Vec<Link>,
     /// The lto-prune under test: `LTO_PRUNE`, or else the one built with this program.
     pub(crate) pruner: PathBuf,
-    /// lto-prune under a name by which it takes the arguments of a linker.
+    /// lto-prune under the name of a linker, so that it takes a linker's arguments.
     shim: PathBuf,
 }
 

@@ -34,22 +34,6 @@ pub(crate) fn is_linked(bytes: &[u8]) -> bool {
     matches!(kind, Ok(elf::ET_EXEC | elf::ET_DYN))
 }
 
-/// Tags of the dynamic section whose value is an address, a size, or a count that depends on code.
-const LOOSE: [(elf::DynamicTag, &str); 12] = [
-    (elf::DT_RELA, "RELA"),
-    (elf::DT_RELASZ, "RELASZ"),
-    (elf::DT_RELACOUNT, "RELACOUNT"),
-    (elf::DT_JMPREL, "JMPREL"),
-    (elf::DT_PLTRELSZ, "PLTRELSZ"),
-    (elf::DT_PLTREL, "PLTREL"),
-    (elf::DT_PLTGOT, "PLTGOT"),
-    (elf::DT_RELAENT, "RELAENT"),
-    (elf::DT_RELR, "RELR"),
-    (elf::DT_RELRSZ, "RELRSZ"),
-    (elf::DT_RELRENT, "RELRENT"),
-    (elf::DT_TEXTREL, "TEXTREL"),
-];
-
 fn read(bytes: &[u8]) -> object::Result<Vec<String>> {
     let file = File::parse(bytes)?;
     let endian = file.endian();
@@ -133,10 +117,22 @@ fn dynamic(file: &File<'_>, bytes: &[u8], facts: &mut Vec<String>) -> object::Re
             }
             elf::DT_VERNEEDNUM => format!("needed-versions-of: {value}"),
             elf::DT_VERDEFNUM => format!("defined-versions: {value}"),
-            _ => match LOOSE.iter().find(|(loose, _)| *loose == tag) {
-                Some((_, name)) => format!("relocating-tag: {name}"),
-                None => format!("tag: {:x}", tag.0),
-            },
+            // The value is an address, a size, or a count that depends on code.
+            elf::DT_RELA
+            | elf::DT_RELASZ
+            | elf::DT_RELACOUNT
+            | elf::DT_RELAENT
+            | elf::DT_JMPREL
+            | elf::DT_PLTRELSZ
+            | elf::DT_PLTREL
+            | elf::DT_PLTGOT
+            | elf::DT_RELR
+            | elf::DT_RELRSZ
+            | elf::DT_RELRENT
+            | elf::DT_TEXTREL => {
+                format!("relocating-tag: {:x}", tag.0)
+            }
+            _ => format!("tag: {:x}", tag.0),
         };
         facts.push(fact);
     }

@@ -75,7 +75,7 @@ struct KilledLink {
     objects: Vec<String>,
 }
 
-/// A linker with what it makes of the case.
+/// A linker with its outputs for the case.
 struct Contestant {
     name: String,
     path: PathBuf,
@@ -85,7 +85,7 @@ struct Contestant {
 }
 
 impl KilledLink {
-    /// Compile objects of which half of the functions are dead.
+    /// Compile objects. Half of their functions are dead.
     fn prepare(pruner: &Path, base: &Path) -> Result<KilledLink> {
         for folder in ["out", "tmp"] {
             fs::create_dir_all(base.join(folder))?;

@@ -11,7 +11,7 @@ use crate::report::text_size;
 use crate::table::{Table, count, publish};
 use crate::{Options, Result};
 
-/// A link of which one object is new each time: of those on the line the middle one by size.
+/// A link with one object that is new each time: the middle one of the line by size.
 struct RelinkedProgram {
     link: Link,
     original: Vec<u8>,

@@ -61,8 +61,6 @@ impl Side {
 pub(crate) struct LinkPair {
     pub(crate) plain: Side,
     pub(crate) pruned: Side,
-    /// The report, if one was asked for and written.
-    pub(crate) report: Option<serde_json::Value>,
 }
 
 impl LinkPair {
@@ -77,7 +75,7 @@ impl LinkPair {
     }
 }
 
-/// The lines of which one list has more than the other: `-` the plain one, `+` the pruned one.
+/// The lines that one list has more often: `-` the plain one, `+` the pruned one.
 pub(crate) fn differences(plain: &[String], pruned: &[String]) -> Vec<String> {
     let mut counts: BTreeMap<&str, i32> = BTreeMap::new();
     plain.iter().for_each(|fact| *counts.entry(fact).or_default() -= 1);
@@ -101,7 +99,7 @@ impl PairTools {
     /// The linkers that are installed, or those asked for; the folder `base` gets the shims.
     ///
     /// # Errors
-    /// A linker that is asked for is missing, or the host does not compile.
+    /// A linker of `--linkers` is missing, or the host does not compile.
     pub(crate) fn new(pruner: &Path, asked: &[String], known: &[&str], base: &Path) -> Result<PairTools> {
         let mut linkers = Vec::new();
         for name in known.iter().filter(|name| asked.is_empty() || asked.iter().any(|a| a == *name)) {
@@ -147,7 +145,7 @@ pub(crate) struct PairedLink<'a> {
 }
 
 impl PairedLink<'_> {
-    /// Link both ways in `dir/plain` and `dir/pruned`, from the files in `inputs`, and run the outputs. The report is `dir/report.json`.
+    /// Link both ways in `dir/plain` and `dir/pruned`, from the files in `inputs`, and run the outputs.
     ///
     /// With `control` the second link is a plain one too: differences are then those of the linker.
     pub(crate) fn link(
@@ -185,9 +183,7 @@ impl PairedLink<'_> {
                 self.run(tools, &dir.join(name), side, &names)?;
             }
         }
-        let report =
-            fs::read(dir.join("report.json")).ok().and_then(|text| serde_json::from_slice(&text).ok());
-        Ok(LinkPair { plain: plain?, pruned: pruned?, report })
+        Ok(LinkPair { plain: plain?, pruned: pruned? })
     }
 
     fn side(
@@ -239,7 +235,7 @@ impl PairedLink<'_> {
         side.facts
             .extend(before.keys().filter(|f| !after.contains_key(*f)).map(|f| format!("lost file: {f}")));
         let here = format!("{}/", folder.display());
-        // A driver prints the path of its linker if it is asked for it.
+        // With some options a driver prints the path of its linker.
         let shims = [self.linker, "ours"].map(|name| tools.shims.join(name).display().to_string());
         for fact in &mut side.facts {
             *fact =

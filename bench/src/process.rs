@@ -20,7 +20,6 @@ pub(crate) struct Finished {
     pub(crate) wall: Duration,
     /// Processor time in the program and in the kernel.
     pub(crate) cpu: Duration,
-    /// Largest resident set, in KiB.
     pub(crate) peak_kib: u64,
 }
 
@@ -70,7 +69,7 @@ pub(crate) fn run_ok(command: &mut Command, scratch: &Path) -> Result<Finished> 
     Ok(done)
 }
 
-/// The standard output of a command, whatever its status, and its standard error behind it.
+/// The standard output of a command and its standard error, for any exit status.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command.output().map_err(|e| format!("{}: {e}", command.get_program().display()))?;
     Ok(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())

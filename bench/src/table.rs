@@ -100,11 +100,3 @@ fn facts(corpus: &Corpus) -> Result<String> {
         commit.trim()
     ))
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn counts_have_separators() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(super::count), ["0", "999", "1,000", "1,234,567"]);
-    }
-}

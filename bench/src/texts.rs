@@ -1,26 +1,11 @@
 //! Texts of blocks: a line `@KEY WORDS` begins a block, and the lines up to the next one are its text.
 
-use crate::Result;
-
 pub(crate) struct Block<'t> {
     pub(crate) key: &'t str,
     /// The rest of the first line, without the blank behind the key.
     pub(crate) words: &'t str,
     /// Each line ends with a newline.
     pub(crate) text: String,
-}
-
-impl Block<'_> {
-    /// A block that may have nothing behind its first line but comments.
-    ///
-    /// # Errors
-    /// It has another line.
-    pub(crate) fn is_one_line(&self) -> Result<()> {
-        match self.text.lines().find(|line| !line.is_empty() && !line.starts_with('#')) {
-            Some(line) => Err(format!("@{} {}: unexpected text: {line}", self.key, self.words).into()),
-            None => Ok(()),
-        }
-    }
 }
 
 /// All blocks of a text. Lines before the first one are comments.

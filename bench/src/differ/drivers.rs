@@ -83,7 +83,6 @@ pub(super) fn compare(pruner: &Path, dir: &Path) -> Result<(String, Vec<String>)
         let pair = LinkPair {
             plain: side(command, &dir, "plain", None)?,
             pruned: side(command, &dir, "pruned", Some(&shims))?,
-            report: None,
         };
         let (all, mut counts) = (pair.differences(), RuleCounts::new());
         let words = crate::texts::words(command);

@@ -1,4 +1,4 @@
-//! Features, of which a link is put together: files, commands, and words of the link line. They are read from the texts in `features/`.
+//! The features of a link: files, commands, and words of the link line. They are read from the texts in `features/`.
 //!
 //! `%%` stands for the feature's name everywhere, so that features do not clash. Blocks: `@feature NAME`, `@when FILTER`, `@fails` (the plain
 //! link often fails), `@c FILE FLAGS` (also `@cc`, `@s`, `@rs`, `@text`; the text follows), `@sh COMMAND`, `@output NAME`,
@@ -145,7 +145,6 @@ pub(crate) fn all() -> Result<Vec<Feature>> {
     let mut features: Vec<Feature> = Vec::new();
     for block in TEXTS.iter().flat_map(|text| blocks(text)) {
         if block.key == "feature" {
-            block.is_one_line()?;
             features.push(Feature { name: block.words.to_owned(), ..Feature::default() });
             continue;
         }
@@ -158,7 +157,6 @@ pub(crate) fn all() -> Result<Vec<Feature>> {
             feature.sources.push(SourceFile { language, name, flags, text });
             continue;
         }
-        block.is_one_line()?;
         match block.key {
             "when" => feature.when = Filter(words(&rest)),
             "fails" => feature.fails = true,
@@ -179,19 +177,5 @@ pub(crate) fn all() -> Result<Vec<Feature>> {
     match features.iter().find(|feature| feature.words.is_empty()) {
         Some(feature) => Err(format!("{}: no words", feature.name).into()),
         None => Ok(features),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn filters_are_all_of_some() {
-        let tags = BTreeSet::from(["lld", "pie"]);
-        let cases = [("", true), ("lld", true), ("bfd|lld pie", true), ("lld !pie", false), ("!gold", true)];
-        for (text, expected) in cases {
-            assert_eq!(Filter(words(text)).holds(&tags), expected, "{text}");
-        }
     }
 }

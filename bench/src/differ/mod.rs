@@ -16,7 +16,6 @@ use self::feature::Feature;
 use crate::corpus::Corpus;
 use crate::pair::{LinkPair, PairTools};
 use crate::process::parallel;
-use crate::report::text;
 use crate::rules::{self, Difference, RULES, RuleCounts};
 use crate::table::{Table, count, publish};
 use crate::{Options, Result};
@@ -138,8 +137,6 @@ struct DifferTally {
     /// By linker, mode and feature; `all` is the sum.
     counts: BTreeMap<String, LinkCounts>,
     rules: RuleCounts,
-    /// The reasons for which links with a report were not pruned.
-    fallbacks: BTreeMap<String, usize>,
     findings: Vec<String>,
     /// Links that differ if the linker alone does them twice; those lines are left out.
     unsteady: usize,
@@ -167,20 +164,6 @@ impl DifferTally {
         self.counts.extend(names.map(|name| (name, numbers)));
         self.counts.extend(case.parts.iter().map(|part| (features[part.feature].name.clone(), numbers)));
         self.rules = rules;
-        if case.report && pair.plain.linked {
-            let reasons: Vec<String> = match &pair.report {
-                Some(report) if report["pruned"] == true => Vec::new(),
-                Some(report) => {
-                    let limits = report["limits"].as_array().into_iter().flatten();
-                    let of_link = limits.filter(|l| l["severity"] == "link");
-                    let names: Vec<String> = of_link.map(|l| text(l, "limit").to_owned()).collect();
-                    if names.is_empty() { vec!["nothing to drop".to_owned()] } else { names }
-                }
-                None => vec!["no report".to_owned()],
-            };
-            self.fallbacks.extend(reasons.into_iter().map(|reason| (reason, 1)));
-            self.fallbacks.insert("(links with a report)".to_owned(), 1);
-        }
     }
 
     fn join(&mut self, other: DifferTally) {
@@ -189,7 +172,6 @@ impl DifferTally {
             sums.iter_mut().zip(numbers).for_each(|(sum, n)| *sum += n);
         }
         other.rules.into_iter().for_each(|(rule, n)| *self.rules.entry(rule).or_default() += n);
-        other.fallbacks.into_iter().for_each(|(name, n)| *self.fallbacks.entry(name).or_default() += n);
         self.unsteady += other.unsteady;
         self.broken += other.broken;
         self.findings.extend(other.findings);
@@ -206,14 +188,11 @@ impl DifferTally {
             let times = self.rules.get(name).copied().unwrap_or(0);
             rules.row(&[(*name).to_owned(), count(times as u64), (*reason).to_owned()]);
         }
-        let mut fallbacks = Table::new("not pruned because | links");
-        self.fallbacks.iter().for_each(|(name, n)| fallbacks.row(&[name.clone(), count(*n as u64)]));
         let findings: String = self.findings.iter().map(|finding| format!("\n- {finding}\n")).collect();
         format!(
-            "{}\n{}\n{}\n{} links differ if the linker alone does them twice; {} were not tried. Unexplained: {}.\n{findings}",
+            "{}\n{}\n{} links differ if the linker alone does them twice; {} were not tried. Unexplained: {}.\n{findings}",
             table.as_str(),
             rules.as_str(),
-            fallbacks.as_str(),
             self.unsteady,
             self.broken,
             self.findings.len()

@@ -108,7 +108,7 @@ impl SectionFacts<'_> {
         self.all(&differs, &reasons)
     }
 
-    /// Carry `reason` along references to every differing section that has none yet.
+    /// Carry `reason` along references to every differing section without a reason.
     fn spread(
         &self,
         reasons: &mut Reasons,

@@ -31,9 +31,8 @@ type KeptSections = Vec<Vec<Option<bool>>>;
 struct SizeSum(u64, u64);
 
 impl SizeSum {
-    fn add(&mut self, sections: u64, bytes: u64) {
-        self.0 += sections;
-        self.1 += bytes;
+    fn add(&mut self, bytes: u64) {
+        *self = SizeSum(self.0 + 1, self.1 + bytes);
     }
 
     fn cell(self) -> String {
@@ -167,8 +166,8 @@ fn compare(corpus: &Corpus, link: &Link) -> Result<GcDifference> {
     let their_keep = |node: SectionRef| of(&kept, node) == Some(true);
     for node in objects.nodes() {
         match (their_keep(node), our_keep(node)) {
-            (true, true) => outcome.both_kept.add(1, size(node)),
-            (false, false) => outcome.both_dropped.add(1, size(node)),
+            (true, true) => outcome.both_kept.add(size(node)),
+            (false, false) => outcome.both_dropped.add(size(node)),
             _ => {}
         }
     }
@@ -179,7 +178,7 @@ fn compare(corpus: &Corpus, link: &Link) -> Result<GcDifference> {
         .zip(&mut outcome.reasons)
     {
         for (node, reason) in nodes {
-            sums.entry(reason).or_default().add(1, size(node));
+            sums.entry(reason).or_default().add(size(node));
             let list = if explain::is_error(reason) { &mut outcome.errors } else { &mut outcome.details };
             list.push(format!("{side} only by lto-prune: {}: {reason}", place(node)));
         }

@@ -35,7 +35,7 @@ pub(super) enum ReferenceTarget {
     Name(String),
 }
 
-/// An FDE and what it and its CIE refer to.
+/// An FDE, with the targets of its references and of its CIE's.
 #[derive(Debug, Default)]
 pub(super) struct Frame {
     pub(super) function: Option<ReferenceTarget>,

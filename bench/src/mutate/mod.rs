@@ -82,7 +82,7 @@ fn has_crashed(status: ExitStatus) -> bool {
     status.signal().is_some() || status.code().is_some_and(|code| (124..255).contains(&code))
 }
 
-/// How a program ended, and what it printed.
+/// The exit code and the output of a program.
 type Ended = (Option<i32>, Vec<u8>);
 
 struct DamagedRun<'a> {
@@ -256,7 +256,7 @@ fn word(bytes: &[u8], at: usize, size: usize) -> Option<usize> {
     Some(field.iter().rev().fold(0, |n, b| n << 8 | usize::from(*b)))
 }
 
-/// Where an ELF file begins in the original: itself, or a member of an archive.
+/// The start of an ELF file in the original, which may be an archive.
 fn elf_start(original: &[u8], rng: &mut Rng) -> Option<usize> {
     let starts: Vec<usize> =
         original.windows(4).enumerate().filter(|(_, w)| w == b"\x7fELF").map(|(at, _)| at).collect();

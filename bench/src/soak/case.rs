@@ -27,7 +27,6 @@ const ILLEGAL_INSTRUCTION: i32 = 128 + 4;
 #[derive(Debug)]
 pub(crate) struct SoakTools {
     pruner: PathBuf,
-    /// Short names.
     pub(crate) linkers: Vec<String>,
     /// They are the `LTO_PRUNE_FLAGS` of the pruned link.
     flags: String,
@@ -67,7 +66,6 @@ pub(crate) enum SoakOutcome {
     Same {
         plain: u64,
         pruned: u64,
-        /// Live functions, stubs, dead functions.
         functions: [u64; 3],
         /// Functions that lose their unwind entries, and that keep them.
         entries: [u64; 2],

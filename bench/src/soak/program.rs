@@ -19,7 +19,7 @@ pub(crate) struct Unit {
     pub(crate) name: String,
     pub(crate) text: String,
     pub(crate) cplus: bool,
-    /// In which archive it goes, if in one.
+    /// The archive that has it as a member.
     pub(crate) archive: Option<usize>,
     /// It goes into the program's shared library.
     pub(crate) library: bool,
@@ -41,7 +41,7 @@ pub(crate) struct SoakProgram {
     pub(crate) link_flags: Vec<String>,
     /// Once in so many times it is linked statically.
     pub(crate) static_one_in: usize,
-    /// Once in so many times lld folds functions that are alike and of which nobody has the address.
+    /// Once in so many times lld folds equal functions whose address is not taken.
     pub(crate) fold_one_in: usize,
     /// Whether some addresses of functions have no type hash before them (assembly, IFUNC): `-fsanitize=kcfi` won't do.
     pub(crate) hashless: bool,
@@ -166,34 +166,28 @@ impl Generator {
         };
         let storage = if global { "" } else { "static " };
         let attributes = if self.drafts[unit].cplus { String::new() } else { self.attributes(form) };
-        // What is inlined always has no symbol, so a global one would be undefined elsewhere.
+        // A function that is always inlined has no symbol for other units.
         let attributes =
             if global && attributes.contains("always_inline") { String::new() } else { attributes };
+        let prefix = format!("{storage}{attributes}");
+        let function = |prefix: &str, name: &str, body: &str| {
+            format!("{prefix}unsigned {name}(unsigned a, unsigned b) {{\n{body}}}\n")
+        };
         let text = match form {
-            Form::Plain => {
-                let body = self.body(index);
-                format!("{storage}{attributes}unsigned {name}(unsigned a, unsigned b) {{\n{body}}}\n")
-            }
+            Form::Plain => function(&prefix, &name, &self.body(index)),
             Form::Leaf => {
                 let body = self.leaf_body();
-                let copy = self.rng.one_in(6);
-                let mut text =
-                    format!("{storage}{attributes}unsigned {name}(unsigned a, unsigned b) {{\n{body}}}\n");
-                if copy {
-                    // Twins: gcc folds them into aliases.
-                    text.push_str(&format!("unsigned {name}_twin(unsigned a, unsigned b) {{\n{body}}}\n"));
-                }
-                text
+                // gcc folds twins into aliases.
+                let twin = function("", &format!("{name}_twin"), &body);
+                function(&prefix, &name, &body) + if self.rng.one_in(6) { &twin } else { "" }
             }
             Form::Weak(strong) => {
                 let body = self.body(index);
                 if let Some(other) = strong {
-                    let twin = self.body_in(index, other);
-                    self.drafts[other]
-                        .bodies
-                        .push_str(&format!("unsigned {name}(unsigned a, unsigned b) {{\n{twin}}}\n"));
+                    let twin = function("", &name, &self.body_in(index, other));
+                    self.drafts[other].bodies.push_str(&twin);
                 }
-                format!("__attribute__((weak)) unsigned {name}(unsigned a, unsigned b) {{\n{body}}}\n")
+                function("__attribute__((weak)) ", &name, &body)
             }
             Form::Alias(of) => {
                 let target = self.functions[of].name.clone();
@@ -226,20 +220,11 @@ impl Generator {
         self.drafts[unit].bodies.push_str(&text);
     }
 
-    /// Declarations of everything that `unit` may mention.
+    /// Declarations of all functions that `unit` may mention.
     fn declarations(&self, unit: usize) -> String {
-        let mut out = String::new();
-        for f in self.functions.iter().filter(|f| f.global || f.unit == unit) {
-            if !matches!(f.form, Form::Ifunc) || f.unit != unit {
-                let storage = if f.global { "" } else { "static " };
-                out.push_str(&format!("{storage}unsigned {}(unsigned, unsigned);\n", f.name));
-            }
-        }
-        // A declaration before the resolver's definition; the attribute follows with it.
-        for f in self.functions.iter().filter(|f| matches!(f.form, Form::Ifunc) && f.unit == unit) {
-            out.push_str(&format!("unsigned {}(unsigned, unsigned);\n", f.name));
-        }
-        out
+        let visible = self.functions.iter().filter(|f| f.global || f.unit == unit);
+        let storage = |f: &Function| if f.global { "" } else { "static " };
+        visible.map(|f| format!("{}unsigned {}(unsigned, unsigned);\n", storage(f), f.name)).collect()
     }
 
     /// Choose the functions of a program with `units` units.

@@ -7,34 +7,15 @@ use super::program::{SoakProgram, Unit};
 use crate::rng::Rng;
 use crate::texts::{blocks, words};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Compiler {
-    Gcc,
-    Clang,
-}
+/// Even seeds are gcc's under `--one-compiler`.
+pub(crate) const COMPILERS: [&str; 2] = ["gcc", "clang"];
 
-impl Compiler {
-    pub(crate) const ALL: [Compiler; 2] = [Compiler::Gcc, Compiler::Clang];
-
-    /// The compiler of a seed under `--one-compiler`: gcc of even ones, clang of odd ones.
-    pub(crate) fn in_turn(seed: u64) -> Compiler {
-        if seed.is_multiple_of(2) { Compiler::Gcc } else { Compiler::Clang }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Compiler::Gcc => "gcc",
-            Compiler::Clang => "clang",
-        }
-    }
-
-    fn driver(self, cplus: bool) -> &'static str {
-        match (self, cplus) {
-            (Compiler::Gcc, false) => "gcc",
-            (Compiler::Gcc, true) => "g++",
-            (Compiler::Clang, false) => "clang-19",
-            (Compiler::Clang, true) => "clang++-19",
-        }
+fn driver(compiler: &str, cplus: bool) -> &'static str {
+    match (compiler, cplus) {
+        ("gcc", false) => "gcc",
+        ("gcc", true) => "g++",
+        (_, false) => "clang-19",
+        (_, true) => "clang++-19",
     }
 }
 
@@ -71,7 +52,7 @@ impl Recipe {
         command
     }
 
-    /// The link of the shared library by `DIR/ld`, to `DIR`; `None` if there is none.
+    /// The link of the shared library by `DIR/ld`, to `DIR`; `None` without a library.
     pub(crate) fn library_by(&self, dir: &str) -> Option<Vec<String>> {
         let driver = self.link.first().filter(|_| !self.library.is_empty())?.clone();
         let mut command = vec![driver, self.choice(dir), "-shared".into(), "-pthread".into()];
@@ -80,7 +61,7 @@ impl Recipe {
         Some(command)
     }
 
-    /// The option by which the driver takes the linker of `dir`.
+    /// The driver's option for the linker of `dir`.
     fn choice(&self, dir: &str) -> String {
         if self.clang { format!("--ld-path={dir}/ld") } else { format!("-B{dir}/") }
     }
@@ -96,18 +77,17 @@ const POSITIONS: [(&str, &str); 10] = {
     [PIE, PIE, PIE, PIE, ("-fPIC", "-pie"), (PIC, "-pie"), FIXED, FIXED, FIXED, ("-fPIE", "-no-pie")]
 };
 
-fn unit_flags(rng: &mut Rng, compiler: Compiler, unit: &Unit) -> Vec<String> {
+/// The options of these groups that are drawn.
+fn drawn(rng: &mut Rng, groups: &[&str]) -> Vec<String> {
+    let all = blocks(include_str!("texts/options.txt"));
+    let lines = all.iter().filter(|block| groups.contains(&block.key)).flat_map(|block| block.text.lines());
+    let options = lines.filter_map(|line| line.split_once(' '));
+    options.filter(|(times, _)| rng.one_in(times.parse().unwrap_or(1))).flat_map(|(_, o)| words(o)).collect()
+}
+
+fn unit_flags(rng: &mut Rng, compiler: &str, unit: &Unit) -> Vec<String> {
     let mut flags = vec![(*rng.pick(&["-O0", "-O1", "-O2", "-O2", "-O3", "-Os"])).to_owned()];
-    for block in blocks(include_str!("texts/options.txt"))
-        .iter()
-        .filter(|b| ["both", compiler.name()].contains(&b.key))
-    {
-        for (times, option) in block.text.lines().filter_map(|line| line.split_once(' ')) {
-            if rng.one_in(times.parse().unwrap_or(1)) {
-                flags.extend(words(option));
-            }
-        }
-    }
+    flags.extend(drawn(rng, &["both", compiler]));
     // Thunks exclude landing marks, and the large model excludes thunks.
     if flags.iter().any(|f| f.contains("thunk")) {
         flags.retain(|f| f != "-fcf-protection" && f != "-mcmodel=medium");
@@ -130,50 +110,24 @@ fn unit_flags(rng: &mut Rng, compiler: Compiler, unit: &Unit) -> Vec<String> {
     flags
 }
 
-/// Units as LLVM bitcode: a stream of its own.
-struct Lto {
-    rng: Rng,
-    option: &'static str,
-    /// Two modules a file, what has types apart from the rest; all units of a program or none.
-    split: &'static [&'static str],
-}
-
-impl Lto {
-    fn new(seed: u64) -> Lto {
-        let mut rng = Rng::new(seed, 60);
-        let option = *rng.pick(&["-flto=thin", "-flto=thin", "-flto"]);
-        let split: &[&str] = match option == "-flto=thin" && rng.one_in(3) {
-            true => &["-fsplit-lto-unit", "-fwhole-program-vtables"],
-            false => &[],
-        };
-        Lto { rng, option, split }
-    }
-
-    /// The flags of a unit that clang compiles: bitcode, mostly.
-    fn of_unit(&mut self) -> Vec<String> {
-        if self.rng.one_in(4) {
-            return Vec::new();
-        }
-        std::iter::once(&self.option).chain(self.split).map(|o| (*o).to_owned()).collect()
-    }
-
-    /// What the link has: with an option of its own or without, at some level.
-    fn of_link(&mut self) -> Vec<String> {
-        let level = *self.rng.pick(&["-O0", "-O1", "-O2", "-O2", "-O3"]);
-        if self.rng.one_in(3) { Vec::new() } else { vec![self.option.to_owned(), level.to_owned()] }
-    }
-}
-
 /// Draw the recipe for `program` of `seed`, mostly by `compiler`. With `bitcode` most units of clang are LLVM bitcode.
 pub(crate) fn draw(
     seed: u64,
     program: &SoakProgram,
-    compiler: Compiler,
+    compiler: &str,
     linkers: &[String],
     bitcode: bool,
 ) -> Recipe {
-    let mut lto = bitcode.then(|| Lto::new(seed));
-    let mut rng = Rng::new(seed, 1 + compiler as u64);
+    // Bitcode has a stream of its own. `-fsplit-lto-unit` makes two modules a file; all units of a program have it or none.
+    let mut lto_rng = Rng::new(seed, 60);
+    let lto = *lto_rng.pick(&["-flto=thin", "-flto=thin", "-flto"]);
+    let split = if lto == "-flto=thin" && lto_rng.one_in(3) {
+        "-fsplit-lto-unit -fwhole-program-vtables"
+    } else {
+        ""
+    };
+    let clang = compiler == "clang";
+    let mut rng = Rng::new(seed, 1 + u64::from(clang));
     let cplus = program.units.iter().any(|u| u.cplus);
     let (mut position, mut link_position) = *rng.pick(&POSITIONS);
     let library = program.units.iter().any(|u| u.library);
@@ -182,15 +136,15 @@ pub(crate) fn draw(
     }
     // Of two units one is gcc's then, and native.
     let mixed = rng.one_in(6) || bitcode && Rng::new(seed, 61).one_in(3);
-    let hashes = compiler == Compiler::Clang && !cplus && !mixed && !program.hashless && rng.one_in(16);
+    let hashes = clang && !cplus && !mixed && !program.hashless && rng.one_in(16);
 
     let mut compile = Vec::new();
     let mut archives: Vec<Vec<String>> = vec![Vec::new(); program.archives];
     let (mut objects, mut parts) = (Vec::new(), Vec::new());
     for unit in &program.units {
-        let by = if mixed && rng.one_in(2) { *rng.pick(&Compiler::ALL) } else { compiler };
+        let by = if mixed && rng.one_in(2) { *rng.pick(&COMPILERS) } else { compiler };
         let extension = if unit.cplus { "cc" } else { "c" };
-        let mut command = vec![by.driver(unit.cplus).to_owned(), "-w".into()];
+        let mut command = vec![driver(by, unit.cplus).to_owned(), "-w".into()];
         command.extend(words(if unit.library { "-fPIC" } else { position }));
         command.extend(unit_flags(&mut rng, by, unit));
         command.extend(unit.flags.iter().cloned());
@@ -198,8 +152,9 @@ pub(crate) fn draw(
             command.push("-fsanitize=kcfi".into());
         }
         command.extend(program.flags.iter().cloned());
-        if by == Compiler::Clang && !unit.library {
-            command.extend(lto.iter_mut().flat_map(Lto::of_unit));
+        if by == "clang" && !unit.library {
+            let is_bitcode = bitcode && !lto_rng.one_in(4);
+            command.extend(words(lto).into_iter().chain(words(split)).filter(|_| is_bitcode));
         }
         let object = format!("{}.o", unit.name);
         command.extend(["-c".into(), format!("{}.{extension}", unit.name), "-o".into(), object.clone()]);
@@ -210,20 +165,11 @@ pub(crate) fn draw(
             None => objects.push(object),
         }
     }
-    let mut link = vec![compiler.driver(cplus).to_owned(), link_position.into()];
-    for (times, option) in [
-        (4, "-Wl,--gc-sections"),
-        (12, "-rdynamic"),
-        (6, "-Wl,-z,now"),
-        (8, "-Wl,--as-needed"),
-        (40, "-Wl,--emit-relocs"),
-    ] {
-        if rng.one_in(times) {
-            link.push(option.into());
-        }
-    }
+    let mut link = vec![driver(compiler, cplus).to_owned(), link_position.into()];
+    link.extend(drawn(&mut rng, &["link"]));
     link.extend(program.link_flags.iter().cloned());
-    link.extend(lto.iter_mut().flat_map(Lto::of_link));
+    let level = *lto_rng.pick(&["-O0", "-O1", "-O2", "-O2", "-O3"]);
+    link.extend([lto, level].into_iter().filter(|_| bitcode && level != "-O1").map(str::to_owned));
     link.extend(objects);
     link.push("-Wl,--start-group".into());
     for (i, members) in archives.iter().enumerate().filter(|(_, m)| !m.is_empty()) {
@@ -240,11 +186,10 @@ pub(crate) fn draw(
     }
     let linker = rng.pick(linkers).clone();
     // A stream of its own, so that seeds keep their meaning.
-    let folds = Rng::new(seed, 50 + compiler as u64).one_in(program.fold_one_in);
+    let folds = Rng::new(seed, 50 + u64::from(clang)).one_in(program.fold_one_in);
     if folds && linker == "lld" {
         link.push("-Wl,--icf=safe".into());
     }
-    let clang = compiler == Compiler::Clang;
     let is_estimated = program.unwind.is_none() && Rng::new(seed, 62).one_in(3);
     Recipe { compile, link, library: parts, linker, clang, unwind: program.unwind, is_estimated }
 }

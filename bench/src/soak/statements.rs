@@ -68,7 +68,7 @@ impl Generator {
         format!("{g}({l}, {r})")
     }
 
-    /// A body that ends, whatever it calls.
+    /// A body that ends for all callees.
     pub(super) fn body(&mut self, f: usize) -> String {
         let unit = self.functions[f].unit;
         self.body_in(f, unit)

@@ -3,6 +3,7 @@
 //! A program has functions `f0`, `f1` and so on in units of C and C++. Each calls only later ones, so that calls end. The kinds of unwinding
 //! are drawn first: in many programs only some functions need their unwind entries. The output depends on no address.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use super::program::{SoakProgram, Unit};
@@ -45,17 +46,6 @@ static STATEMENTS: LazyLock<Vec<Statement>> = LazyLock::new(|| {
     all
 });
 
-/// The properties of a program as a whole.
-#[derive(Debug)]
-struct Features {
-    throw: bool,
-    forced: bool,
-    trace: bool,
-    raw: bool,
-    signal: bool,
-    reader: bool,
-}
-
 #[derive(Debug, Clone, Copy)]
 struct UnitKind {
     cplus: bool,
@@ -74,27 +64,26 @@ struct UnwindingFunction {
 #[derive(Debug)]
 struct UnwindGenerator {
     rng: Rng,
-    features: Features,
+    /// Properties of the program as a whole.
+    features: BTreeSet<&'static str>,
     kinds: Vec<UnitKind>,
     functions: Vec<UnwindingFunction>,
     serial: usize,
 }
 
 impl UnwindGenerator {
+    fn has(&self, feature: &str) -> bool {
+        self.features.contains(feature)
+    }
+
     fn fits(&self, statement: &Statement, kind: UnitKind) -> bool {
         match statement.needs {
             "Cxx" => kind.cplus,
-            "Throw" => kind.exceptions && self.features.throw,
-            "Library" => kind.exceptions && self.features.throw && kind.library_headers,
-            "Forced" => self.features.forced,
-            "Trace" => self.features.trace,
-            "Telling" => kind.exceptions && self.features.throw && self.features.trace,
-            // The program calls the unwinder without a language's runtime.
-            "Raw" => self.features.raw,
-            "Signal" => self.features.signal,
-            // The program reads its own unwind tables.
-            "Reader" => self.features.reader,
-            _ => true,
+            "Throw" => kind.exceptions && self.has("Throw"),
+            "Library" => kind.exceptions && self.has("Throw") && kind.library_headers,
+            "Telling" => kind.exceptions && self.has("Throw") && self.has("Trace"),
+            "Nothing" => true,
+            feature => self.has(feature),
         }
     }
 
@@ -174,9 +163,9 @@ impl UnwindGenerator {
 
     fn main(&mut self) -> String {
         let kind = self.kinds[0];
-        let catches = kind.exceptions && self.features.throw;
+        let catches = kind.exceptions && self.has("Throw");
         let mut text = String::new();
-        if self.features.signal {
+        if self.has("Signal") {
             let action = match self.rng.below(4) {
                 0 if catches => "if (sum % 2u) throw Derived(sum);",
                 1 => "sum += 3u;",
@@ -185,11 +174,11 @@ impl UnwindGenerator {
             text.push_str(&format!("static void on_signal(int s) {{ (void)s; {action} }}\n"));
         }
         text.push_str("int main(int argc, char **argv) {\n  unsigned r = (unsigned)argc; (void)argv;\n");
-        if self.features.signal {
+        if self.has("Signal") {
             text.push_str("  signal(SIGUSR1, on_signal);\n");
         }
         if catches && !self.rng.one_in(4) {
-            let says = match self.features.trace {
+            let says = match self.has("Trace") {
                 true => "void *f[48]; printf(\"terminate %d\\n\", backtrace(f, 48));",
                 false => "puts(\"terminate\");",
             };
@@ -211,7 +200,7 @@ impl UnwindGenerator {
             };
             text.push_str(&format!("  fuel = {fuel}; {call} printf(\"{i} %08x\\n\", r);\n"));
         }
-        let end = match self.features.forced && self.rng.one_in(10) {
+        let end = match self.has("Forced") && self.rng.one_in(10) {
             true => "pthread_exit(0);",
             false => "return (int)((r ^ sum) & 63u);",
         };
@@ -222,22 +211,20 @@ impl UnwindGenerator {
 
 pub(crate) fn generate(seed: u64) -> SoakProgram {
     let mut rng = Rng::new(seed, 91);
-    let features = Features {
-        throw: !rng.one_in(4),
-        forced: rng.one_in(2),
-        trace: rng.one_in(6),
-        raw: rng.one_in(8),
-        signal: rng.one_in(14),
-        reader: rng.one_in(30),
-    };
+    // The last two call the unwinder without a language's runtime, and read their own unwind tables.
+    let shares = [("Forced", 2), ("Trace", 6), ("Signal", 14), ("Raw", 8), ("Reader", 30)];
+    let mut features: BTreeSet<&str> =
+        shares.into_iter().filter(|(_, n)| rng.one_in(*n)).map(|(name, _)| name).collect();
+    let throws = !rng.one_in(4);
+    features.extend(throws.then_some("Throw"));
     let units = rng.range(1, 3);
     let kinds: Vec<UnitKind> = (0..units)
         .map(|unit| {
-            let cplus = match features.throw {
+            let cplus = match throws {
                 true => unit == 0 && !rng.one_in(6) || rng.one_in(2),
                 false => rng.one_in(3),
             };
-            let exceptions = cplus && (features.throw && !rng.one_in(5) || rng.one_in(4));
+            let exceptions = cplus && (throws && !rng.one_in(5) || rng.one_in(4));
             UnitKind { cplus, exceptions, library_headers: exceptions && rng.one_in(8) }
         })
         .collect();

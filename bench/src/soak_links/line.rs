@@ -1,7 +1,7 @@
 //! The random line of a program: the order of its inputs, the state in which they are read, the options.
 //!
-//! All words are for the compiler driver. Options that make every link fail are left out, and those by which linkers differ in their messages
-//! about dropped code.
+//! All words are for the compiler driver. Options that make every link fail are left out, and options that make linkers print messages about
+//! dropped code.
 
 use super::program::{LinkProgram, ModuleContainer};
 use crate::rng::Rng;

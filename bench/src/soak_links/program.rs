@@ -44,7 +44,6 @@ pub(crate) struct LinkedModule {
 
 #[derive(Debug)]
 pub(crate) struct LinkProgram {
-    /// The words of the driver.
     pub(crate) mode: &'static str,
     pub(crate) modules: Vec<LinkedModule>,
     pub(crate) archives: usize,

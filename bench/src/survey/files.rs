@@ -14,9 +14,8 @@ use crate::{Result, facts, pair, report};
 /// All files by path below the folder of the build.
 #[derive(Debug, Default)]
 pub(super) struct BuildTree {
-    /// Facts, and bytes of `.text`.
+    /// Facts of each file, and its bytes of `.text`.
     pub(super) linked: BTreeMap<PathBuf, (Vec<String>, u64)>,
-    /// Hashes of the contents.
     pub(super) others: BTreeMap<PathBuf, u64>,
 }
 
@@ -56,7 +55,7 @@ pub(super) fn read(root: &Path) -> Result<BuildTree> {
     Ok(files)
 }
 
-/// Folders and files of logs, and of what tools keep for themselves, with times and in random order.
+/// Logs and private files of tools, with times and in random order.
 const PRIVATE: &str = "autom4te.cache Testing meson-logs meson-private .fingerprint incremental __pycache__ .ninja_deps .ninja_log .rustc_info.json";
 
 /// The bytes of a file that must be the same.

@@ -76,7 +76,7 @@ struct Built {
 fn unpack(corpus: &Corpus, project: &Project) -> Result<Vec<PathBuf>> {
     let scratch = corpus.scratch("survey-fetch")?;
     if let Some((name, version)) = project.part("crate").split_once(' ') {
-        // cargo unpacks the crate that it is asked about.
+        // `cargo info` unpacks the crate.
         let asked = format!("{name}@{version}");
         run_ok(Command::new("cargo").args(["info", "--registry=crates-io", &asked]), &scratch)?;
         let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);

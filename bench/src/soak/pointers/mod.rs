@@ -4,8 +4,8 @@
 //! from `malloc`, a parameter on the stack, bytes, a callback's context...), now and then in another unit, and calls the result. Most carriers
 //! also hold decoys: functions whose address is taken and that are not called, so that they should become stubs.
 //!
-//! Most carriers are texts with places to fill in ([`Carrier`]); `shapes` and `signatures` draw the others. Nothing that depends on addresses
-//! is printed, and no undefined behaviour is used by compilers.
+//! Most carriers are texts with places to fill in ([`Carrier`]); `shapes` and `signatures` draw the others. The output depends on no address,
+//! and compilers use no undefined behaviour.
 
 mod shapes;
 mod signatures;
