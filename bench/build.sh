@@ -1,21 +1,22 @@
 #!/bin/sh
 # Build the objects of the benchmark programs, and record how each is linked, so that the link alone can be run again.
 #
-#   build.sh [--bitcode|--debug|--lto|--others|--closed] [lua bzip2 minigzip zstd sqlite3 cpp calls hexyl]      default: all; sources by fetch.sh
+#   build.sh [--mains|--debug|--lto|--others|--closed] [lua bzip2 minigzip zstd sqlite3 cpp calls hexyl]      default: all; sources by fetch.sh
 #
 # Each PROGRAM in each MODE (gcc-mono, gcc-fs, clang-mono, clang-fs; fs = -ffunction-sections -fdata-sections; for Rust
 # just "rust") gets a folder work/obj/PROGRAM/MODE with
 #   link.args   the driver and its arguments, one per line, without -o and without a choice of linker
 #   ld.args     what the driver then gives the linker, one per line
 # both to be used from inside that folder.
-# --bitcode: instead of all modes just clang-bitcode, whose objects are LLVM's, for `bench sites`; not for Rust.
+# --mains: instead the programs of bench/mains and bench/advisories in mode main, with Debian's static libraries (bench/mains/setup.sh, bench/advisories/setup.sh).
+# A name with -g is linked with libraries that bench/advisories/libraries.sh builds.
 # --debug: instead gcc-debug and clang-debug, as gcc-mono and clang-mono but with -g, for `bench links` and `bench debug`; for Rust rust-debug.
 # --others: instead ten programs in mode gcc-others, for `bench links` alone, so that nothing is tuned for them: gawk, redis, git and busybox as their own build systems
 # make them (`fetch.sh gawk redis git busybox`), ninja with -static, fd (Rust), and small programs against the static libraries of llvm-19-dev (with libz3-dev, zlib1g-dev, libzstd-dev
 # and libxml2-dev), libssl-dev, libprotobuf-dev and libpng-dev.
 # --closed: instead lua, zstd, sqlite3, ninja and gperf in mode gcc-closed, for `bench unwind`: they load no code at run time and take no backtraces, and C++ is compiled with -fno-exceptions;
 # `fetch.sh ninja-build gperf` fetches the last two.
-# --lto: instead the modes of `bench lto`, all linked by lld: lto-thin (bitcode with summaries), lto-full, lto-fat (both bitcode and
+# --lto: instead modes for `bench check`, all linked by lld: lto-thin (bitcode with summaries), lto-full, lto-fat (both bitcode and
 # code, linked as code), lto-taken (the same, linked as bitcode), lto-half (every other object is native). For Rust: rustc -C linker-plugin-lto, rustc's own fat LTO, bitcode
 # embedded in code, and bitcode of the program alone.
 set -eu
@@ -27,12 +28,20 @@ jobs=$(nproc)
 bitcode= half= link_flags= static=
 kind=native
 case ${1-} in
---bitcode | --debug | --lto | --closed | --others)
+--mains | --debug | --lto | --closed | --others)
     kind=${1#--}
     shift
     ;;
 esac
 [ $# -gt 0 ] || [ $kind != others ] || set -- gawk redis git busybox ninja llvm digest describe png fd
+if [ $# -eq 0 ] && [ $kind = mains ]; then
+    for source in "$here"/mains/*.c "$here"/mains/*.cc "$here"/advisories/*.c; do
+        name=${source##*/}
+        set -- "$@" "${name%.*}"
+    done
+    # shellcheck disable=SC2046 # the names are words
+    set -- "$@" $(grep -o '[a-z0-9-]*-g\>' "$here/advisories/list.txt" | sort -u)
+fi
 [ $# -gt 0 ] || [ $kind != closed ] || set -- lua zstd sqlite3 ninja gperf
 [ $# -gt 0 ] || set -- lua bzip2 minigzip zstd sqlite3 cpp calls hexyl
 
@@ -213,6 +222,27 @@ build_busybox() {
     own busybox busybox_unstripped 'make -s defconfig && make -s -j2 CC="$CC"'
 }
 
+# A program whose first lines have its flags, its libraries and its output.
+build_main() {
+    name=${program%-g}
+    source=$(ls "$here/mains/$name".c "$here/mains/$name".cc "$here/advisories/$name".c 2>/dev/null | head -n 1)
+    header() { sed -n "s|^// $1: ||p" "$source" | head -n 1; }
+    case $source in
+    *.cc) driver=$cxx ;;
+    *) driver=$cc ;;
+    esac
+    libraries=$(header libraries) debug=
+    if [ "$name" != "$program" ]; then
+        "$here/advisories/libraries.sh" "$work/advisories"
+        debug=-g libraries="-L$work/advisories $libraries"
+    fi
+    # shellcheck disable=SC2046,SC2086 # the flags are words
+    "$driver" -O2 -fPIE $debug $(header cflags) -c "$source" -o main.o
+    printf 'text=$("$1")\necho "$text"\n[ "$text" = "%s" ]\n' "$(header prints)" >check.sh
+    # shellcheck disable=SC2086
+    line "$driver" main.o $libraries
+}
+
 # A crate's program as `cargo install` builds it: crate NAME VERSION PROGRAM.
 crate() {
     # But without the crate's own choice of LTO, which would leave one object to link;
@@ -262,7 +292,7 @@ record_ld() {
     [ -s ld.args ]
 }
 
-# mode PROGRAM MODE CC CXX FLAGS
+# mode PROGRAM MODE CC CXX FLAGS [BUILDER]
 mode() {
     dir=$work/obj/$1/$2
     [ -s "$dir/ld.args" ] && return
@@ -273,7 +303,7 @@ mode() {
     echo "building $1 $2"
     (
         cd "$dir"
-        "build_$1"
+        "build_${6:-$1}"
     )
 }
 
@@ -302,16 +332,12 @@ lto() {
 
 for program in "$@"; do
     case $kind-$program in
-    bitcode-hexyl) ;;
     debug-hexyl) mode hexyl rust-debug cc c++ "-Cdebuginfo=2" ;;
     debug-*)
         mode "$program" gcc-debug "$GCC" "$GXX" "-O2 -w -g"
         mode "$program" clang-debug "$CLANG" "$CLANGXX" "-O2 -w -g"
         ;;
-    bitcode-*)
-        bitcode=yes
-        mode "$program" clang-bitcode "$CLANG" "$CLANGXX" "-O2 -w -flto"
-        ;;
+    mains-*) mode "$program" main "$GCC" "$GXX" "" main ;;
     others-fd) mode fd gcc-others cc c++ "" ;;
     others-*)
         static=-static

@@ -1,9 +1,8 @@
 #!/bin/sh
-# The benchmark's share of CI: two small programs, what is kept of them beside lld's garbage
-# collection, that they still work with every linker, four dozen random programs, and some that unwind; small links with every feature, killed ones,
-# damaged ones.
+# The benchmark's share of CI: small programs, their kept sections compared with lld's garbage collection, functional checks with every linker,
+# random programs, small links of every feature, links that are killed, and damaged links.
 #
-# It builds with the test profile, as the tests before it did; CARGO_TARGET_DIR is respected.
+# It builds with the test profile, as the tests do; CARGO_TARGET_DIR is respected.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Stands in for the linker (as `ld` of a folder for `gcc -B`) while `bench builds` builds a project: runs what the file
+# Stands in for the linker (as `ld` of a folder for `gcc -B`) while `bench survey` builds a project: runs what the file
 # `settings` beside it names, and keeps of each call the arguments, both outputs, the status and lto-prune's report.
 here=${0%/*}
 # Sets front, the linker to run, records, a folder, and for lto-prune LTO_PRUNE_LINKER.

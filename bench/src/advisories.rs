@@ -1,20 +1,21 @@
-//! `bench advisories`: verdicts of `lto-prune audit reach` on functions that real advisories name, each compared with other tools.
+//! `bench advisories`: verdicts of `lto-prune audit reach` on functions that real advisories name, compared with other tools.
 //!
-//! `nm` says whether the program has the function. The disassembly and the dynamic relocations must have each step of the shortest path.
-//! The debugger says whether a run gets there. `bench/advisories/list.txt` has the advisories.
+//! `nm` has the function or not. The disassembly and the dynamic relocations must have each step of the shortest path. A run in the
+//! debugger reaches the function or not. `bench/advisories/list.txt` has the advisories.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
+use crate::check;
 use crate::corpus::{Corpus, find_linker};
-use crate::process::run_ok;
-use crate::table::{Table, publish_good};
-use crate::{Options, Result, reach, report};
+use crate::process::output;
+use crate::report::{list, text};
+use crate::table::{Table, publish};
+use crate::{Options, Result};
 
 /// A pruned program with its symbols, references and disassembly by binutils.
 struct LinkedMain {
@@ -27,11 +28,6 @@ struct LinkedMain {
     disassembly: String,
 }
 
-fn output(command: &mut Command) -> Result<String> {
-    let output = command.output().map_err(|e| format!("{}: {e}", command.get_program().display()))?;
-    Ok(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
-}
-
 fn hex(word: &str) -> Option<u64> {
     u64::from_str_radix(word, 16).ok()
 }
@@ -39,26 +35,16 @@ fn hex(word: &str) -> Option<u64> {
 impl LinkedMain {
     fn new(corpus: &Corpus, options: &Options, program: &str) -> Result<LinkedMain> {
         let folder = corpus.scratch(&format!("advisories/{program}"))?;
-        let name = program.trim_end_matches("-g");
-        let is_main = corpus.root.join(format!("mains/{name}.c")).exists();
-        let sources = Path::new(if is_main { "mains" } else { "advisories" });
-        let mut main = reach::mains_of(corpus, sources, &[name.to_owned()])?.pop().ok_or("no program")?;
-        let mut library = main.libraries.first().map_or("", |l| l.trim_start_matches("-l:")).to_owned();
-        if name != program {
-            library += ", built with -g";
-            main.cflags.push("-g".to_owned());
-            let built = corpus.root.join("work/advisories");
-            run_ok(Command::new(corpus.root.join("advisories/libraries.sh")).arg(&built), &folder)?;
-            main.libraries.insert(0, format!("-L{}", built.display()));
+        let link = corpus.links.iter().find(|link| link.program == program);
+        let link = link.ok_or_else(|| format!("{program} is not built; bench/build.sh --mains does it"))?;
+        let [_, file] = check::link_pair(corpus, link, &options.level, &find_linker("lld")?, &folder)?;
+        let (status, _, errors) = check::transcript(corpus, link, &file, &folder)?;
+        if status != 0 {
+            return Err(format!("status {status}: {}", String::from_utf8_lossy(&errors)).into());
         }
-        reach::compile(&main, &folder)?;
-        fs::create_dir(folder.join("ours"))?;
-        symlink(&corpus.pruner, folder.join("ours/ld"))?;
-        let flags = format!("--prune-level={} --prune-strict --prune-report=report.json", options.level);
-        let mut link = reach::link(&main, &folder, "ours", "pruned");
-        run_ok(link.env("LTO_PRUNE_LINKER", find_linker("lld")?).env("LTO_PRUNE_FLAGS", flags), &folder)?;
-        let file = folder.join("pruned");
-        reach::prints(&main, &file, &folder)?;
+        let library =
+            link.driver.iter().find_map(|word| word.strip_prefix("-l:")).unwrap_or_default().to_owned();
+        let library = library + if program.ends_with("-g") { ", built with -g" } else { "" };
         let mut symbols: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
         for line in output(Command::new("nm").args(["-S", "--defined-only"]).arg(&file))?.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -120,12 +106,11 @@ impl LinkedMain {
     /// The cells of a row behind its program. An error names the tool that disagrees.
     fn check(&self, corpus: &Corpus, cve: &str, function: &str, is_called: bool) -> Result<[String; 5]> {
         let answer = self.audit(corpus, &["--json", function])?;
-        let finding = report::list(&answer, "symbols")?.first().ok_or("no verdict")?;
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (verdict, is_proved) = (text(&finding["verdict"]), finding["proved"] == "yes");
+        let finding = list(&answer, "symbols")?.first().ok_or("no verdict")?;
+        let (verdict, is_proved) = (text(finding, "verdict").to_owned(), finding["proved"] == "yes");
         let vulnerability = format!("--vulnerability={cve}");
         let words = ["--format=openvex", &vulnerability, "--product=pkg:generic/app@1.0", function];
-        let status = text(&self.audit(corpus, &words)?["statements"][0]["status"]);
+        let status = text(&self.audit(corpus, &words)?["statements"][0], "status").to_owned();
         let is_reachable = verdict == "reachable";
         if (status == "not_affected") != is_proved || is_proved && is_reachable {
             return Err(format!("{verdict}, proved: {is_proved}, and the status is {status}").into());
@@ -137,10 +122,9 @@ impl LinkedMain {
         if is_reachable == found.is_empty() || !is_reachable && is_in_code {
             return Err(format!("{verdict}, and nm has {found:?}, the disassembly: {is_in_code}").into());
         }
-        let path: Vec<String> = report::list(&answer, "paths")?.iter().map(|row| text(&row["to"])).collect();
+        let path: Vec<&str> = list(&answer, "paths")?.iter().map(|row| text(row, "to")).collect();
         let missing = path.iter().zip(path.iter().skip(1)).find(|(from, to)| !self.refers(from, to));
-        if missing.is_some() || is_reachable && !path.last().is_some_and(|end| found.contains(&end.as_str()))
-        {
+        if missing.is_some() || is_reachable && !path.last().is_some_and(|end| found.contains(end)) {
             return Err(format!("the disassembly has no step {missing:?} of {path:?}").into());
         }
         let run = self.runs(if is_reachable { &found } else { std::slice::from_ref(&function) })?;
@@ -159,9 +143,8 @@ impl LinkedMain {
 
 /// The command. True if every verdict agrees with the other tools.
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
-    let columns =
-        ["advisory", "library", "function", "program", "verdict", "VEX status", "nm", "objdump", "run"];
-    let mut table = Table::new(&columns);
+    let mut table =
+        Table::new("advisory | library | function | program | verdict | VEX status | nm | objdump | run");
     let list = fs::read_to_string(corpus.root.join("advisories/list.txt"))?;
     let mut programs: BTreeMap<&str, LinkedMain> = BTreeMap::new();
     let (mut good, mut verdicts, mut proofs) = (true, 0, 0);
@@ -170,6 +153,9 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         let (cve, function) = words.next().zip(words.next()).ok_or("a line without a function")?;
         for word in words {
             let program = word.trim_end_matches('!');
+            if !options.only.is_empty() && !options.only.iter().any(|only| only == program) {
+                continue;
+            }
             if !programs.contains_key(program) {
                 eprintln!("{program}");
                 programs.insert(program, LinkedMain::new(corpus, options, program)?);
@@ -196,5 +182,5 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         options.level,
         table.as_str()
     );
-    publish_good(good, corpus, options, "advisories", "Verdicts on the functions of advisories", &body)
+    publish(good, corpus, options, ("advisories", "Verdicts on the functions of advisories"), &body)
 }

@@ -1,209 +1,123 @@
-//! `bench check`: a pruned program behaves as the plain one, whichever linker made both.
+//! `bench check`: a pruned program behaves as the plain one, whichever linker made both; and the `.text` of both by lld.
 //!
-//! Every program is linked through its compiler driver, as a build would (`gcc -B`, `clang --ld-path`), by each linker
-//! alone and by lto-prune with that linker behind, and `check/PROGRAM.sh` runs both in folders of the same name. The
-//! transcripts and statuses must be equal byte for byte, and the plain one must pass.
+//! The compiler driver links each program, as a build does, with each linker alone and with lto-prune in front of it. `check/PROGRAM.sh`
+//! runs both programs in folders of the same name. Output, errors and status must be equal byte for byte, and the plain program must pass.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::corpus::{Corpus, Link, find_linker};
-use crate::process::{self, run_ok};
-use crate::table::{Table, publish_good};
+use crate::corpus::{Corpus, Link, driver_command, find_linker, folder_of};
+use crate::process::{self, parallel, run_ok};
+use crate::report::text_size;
+use crate::table::{Table, count, publish};
 use crate::{Options, Result};
 
-const LINKERS: [&str; 4] = ["lld", "mold", "bfd", "gold"];
+/// Status, standard output and standard error of a check.
+type Transcript = (i32, Vec<u8>, Vec<u8>);
 
-#[derive(PartialEq, Eq)]
-struct Transcript {
-    status: i32,
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-}
-
-/// The driver's command for `link`, with `linker` chosen: a folder whose `ld` it is.
-fn driver_command(link: &Link, shims: &Path, output: &Path) -> Result<Command> {
-    let (driver, args) = link.driver.split_first().ok_or("empty link.args")?;
-    let mut command = Command::new(driver);
-    if driver.starts_with("clang") {
-        command.arg(format!("--ld-path={}", shims.join("ld").display()));
-    } else {
-        command.arg(format!("-B{}", shims.display()));
-    }
-    command.current_dir(&link.dir).args(args).arg("-o").arg(output);
-    Ok(command)
-}
-
-/// Run the check of a program in an empty folder `scratch/run`.
-fn transcript(corpus: &Corpus, link: &Link, binary: &Path, scratch: &Path) -> Result<Transcript> {
+/// Run the check of a program in an empty folder `scratch/run`. Programs of `bench/mains` have theirs with the objects.
+pub(crate) fn transcript(corpus: &Corpus, link: &Link, binary: &Path, scratch: &Path) -> Result<Transcript> {
     let dir = scratch.join("run");
     if dir.exists() {
         fs::remove_dir_all(&dir)?;
     }
     fs::create_dir(&dir)?;
-    let script = corpus.root.join("check").join(&link.program).with_extension("sh");
+    let own = link.dir.join("check.sh");
+    let script =
+        if own.exists() { own } else { corpus.root.join("check").join(&link.program).with_extension("sh") };
     let mut command = Command::new("sh");
     command.arg(script).arg(binary).current_dir(&dir).env("LC_ALL", "C.UTF-8");
     let (out, err) = (scratch.join("transcript"), scratch.join("errors"));
     let done = process::run(&mut command, &out, &err)?;
-    Ok(Transcript { status: done.status, stdout: fs::read(&out)?, stderr: fs::read(&err)? })
+    Ok((done.status, fs::read(&out)?, fs::read(&err)?))
 }
 
-/// Where two outputs part, for a person to read.
-fn first_difference(plain: &[u8], pruned: &[u8]) -> String {
-    let (a, b) = (String::from_utf8_lossy(plain), String::from_utf8_lossy(pruned));
-    let (mut a, mut b) = (a.lines(), b.lines());
-    for line in 1.. {
-        match (a.next(), b.next()) {
-            (None, None) => break,
-            (x, y) if x == y => {}
-            (x, y) => {
-                return format!(
-                    "line {line}\n  plain:  {}\n  pruned: {}",
-                    x.unwrap_or("(end)"),
-                    y.unwrap_or("(end)")
-                );
-            }
-        }
-    }
-    "line ends".into()
-}
-
-/// A program linked by the linker alone, and through lto-prune.
-pub(crate) struct ProgramPair {
-    pub(crate) plain: PathBuf,
-    pub(crate) pruned: PathBuf,
-    /// It is that of the pruned link.
-    pub(crate) report: PathBuf,
-}
-
-/// Link a program with the linker `behind` in both ways, in the new folder `scratch`.
+/// Link with `behind` in both ways in the new folder `scratch`: the plain program and the pruned one, whose report is `report.json`.
 pub(crate) fn link_pair(
+    corpus: &Corpus,
     link: &Link,
     level: &str,
     behind: &Path,
-    shims: &Path,
     scratch: &Path,
-) -> Result<ProgramPair> {
-    let plain_shims = scratch.join("bin");
-    fs::create_dir(&plain_shims)?;
-    symlink(behind, plain_shims.join("ld"))?;
-    let pair = ProgramPair {
-        plain: scratch.join("plain"),
-        pruned: scratch.join("pruned"),
-        report: scratch.join("report.json"),
-    };
-    run_ok(&mut driver_command(link, &plain_shims, &pair.plain)?, scratch)
+) -> Result<[PathBuf; 2]> {
+    let [plain, pruned] = ["plain", "pruned"].map(|name| scratch.join(name));
+    folder_of(&scratch.join("bin"), behind)?;
+    folder_of(&scratch.join("ours"), &corpus.pruner)?;
+    run_ok(&mut driver_command(link, &scratch.join("bin"), &plain)?, scratch)
         .map_err(|e| format!("plain link: {e}"))?;
-    let mut command = driver_command(link, shims, &pair.pruned)?;
-    let report = pair.report.display();
-    command
-        .env("LTO_PRUNE_LINKER", behind)
-        .env("LTO_PRUNE_FLAGS", format!("--prune-level={level} --prune-strict --prune-report={report}"));
+    let flags = format!(
+        "--prune-level={level} --prune-strict --prune-report={}",
+        scratch.join("report.json").display()
+    );
+    let mut command = driver_command(link, &scratch.join("ours"), &pruned)?;
+    command.env("LTO_PRUNE_LINKER", behind).env("LTO_PRUNE_FLAGS", flags);
     run_ok(&mut command, scratch).map_err(|e| format!("pruned link: {e}"))?;
-    Ok(pair)
+    Ok([plain, pruned])
 }
 
-/// Run the check of a program on both. An error says how they differ.
-pub(crate) fn same_behaviour(corpus: &Corpus, link: &Link, pair: &ProgramPair, scratch: &Path) -> Result<()> {
-    let expected = transcript(corpus, link, &pair.plain, scratch)?;
-    if expected.status != 0 {
-        let errors = String::from_utf8_lossy(&expected.stderr).into_owned();
-        return Err(format!("the plain program fails its check, status {}\n{errors}", expected.status).into());
-    }
-    let got = transcript(corpus, link, &pair.pruned, scratch)?;
-    if got.status != expected.status {
-        let errors = String::from_utf8_lossy(&got.stderr).into_owned();
-        return Err(format!("pruned: status {}\n{errors}", got.status).into());
-    }
-    for (what, a, b) in [("output", &expected.stdout, &got.stdout), ("errors", &expected.stderr, &got.stderr)]
-    {
-        if a != b {
-            return Err(format!("{what} differs at {}", first_difference(a, b)).into());
-        }
-    }
-    Ok(())
-}
-
-/// Link and check one program with one linker. An error is a failure of the row, in words.
-fn compare(corpus: &Corpus, options: &Options, link: &Link, linker: &str, shims: &Path) -> Result<()> {
-    let behind = find_linker(linker)?;
+/// Link and check one program with one linker. The result is the `.text` plain, with `--gc-sections`, and pruned.
+fn compare(corpus: &Corpus, options: &Options, link: &Link, linker: &str) -> Result<[u64; 3]> {
+    let behind = if link.is_bitcode() { link.lld()? } else { find_linker(linker)? };
     let scratch = corpus.scratch(&format!("check/{}-{}-{linker}", link.program, link.mode))?;
-    let pair = link_pair(link, &options.level, &behind, shims, &scratch)?;
-    same_behaviour(corpus, link, &pair, &scratch)
-}
-
-/// Every link with every linker, as many at a time as there are cores: a row of results for each link.
-fn run_all(corpus: &Corpus, options: &Options, linkers: &[String], shims: &Path) -> Vec<Vec<Result<()>>> {
-    let jobs: Vec<(usize, usize)> =
-        (0..corpus.links.len()).flat_map(|l| (0..linkers.len()).map(move |k| (l, k))).collect();
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<(usize, usize, Result<()>)>> = Mutex::new(Vec::new());
-    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some(&(l, k)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = compare(corpus, options, &corpus.links[l], &linkers[k], shims);
-                    eprintln!(
-                        "{} {}: {}",
-                        corpus.links[l].name(),
-                        linkers[k],
-                        if result.is_ok() { "same" } else { "FAILED" }
-                    );
-                    if let Ok(mut all) = results.lock() {
-                        all.push((l, k, result));
-                    }
-                }
-            });
-        }
-    });
-    let mut all = results.into_inner().unwrap_or_default();
-    all.sort_by_key(|(l, k, _)| (*l, *k));
-    let mut rows: Vec<Vec<Result<()>>> = corpus.links.iter().map(|_| Vec::new()).collect();
-    for (l, _, result) in all {
-        rows[l].push(result);
+    let [plain, pruned] = link_pair(corpus, link, &options.level, &behind, &scratch)?;
+    let expected = transcript(corpus, link, &plain, &scratch)?;
+    if expected.0 != 0 {
+        let errors = String::from_utf8_lossy(&expected.2).into_owned();
+        return Err(format!("the plain program fails its check, status {}\n{errors}", expected.0).into());
     }
-    rows
+    let got = transcript(corpus, link, &pruned, &scratch)?;
+    if got.0 != 0 {
+        return Err(format!("pruned: status {}\n{}", got.0, String::from_utf8_lossy(&got.2)).into());
+    }
+    if got != expected {
+        let [a, b] =
+            [expected, got].map(|(_, out, err)| String::from_utf8_lossy(&[out, err].concat()).into_owned());
+        let differs = a.lines().zip(b.lines()).find(|(a, b)| a != b);
+        return Err(format!("plain and pruned differ first at {differs:?}").into());
+    }
+    let gc = scratch.join("gc");
+    run_ok(driver_command(link, &scratch.join("bin"), &gc)?.arg("-Wl,--gc-sections"), &scratch)?;
+    Ok([text_size(&plain)?, text_size(&gc)?, text_size(&pruned)?])
 }
 
 /// The command. True if every pair agrees.
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
-    let linkers: Vec<String> =
-        if options.linkers.is_empty() { LINKERS.map(str::to_owned).into() } else { options.linkers.clone() };
-    let shims = corpus.shims()?;
-    let rows = run_all(corpus, options, &linkers, &shims);
-    let mut columns = vec!["program"];
-    columns.extend(linkers.iter().map(String::as_str));
-    let mut table = Table::new(&columns);
-    let mut failures = String::new();
-    for (link, results) in corpus.links.iter().zip(&rows) {
+    let linkers = options.linkers_or(&["lld", "mold", "bfd", "gold"]);
+    let links = &corpus.links;
+    let results = parallel(options.jobs, links.len() * linkers.len(), |job| {
+        let (link, linker) = (&links[job / linkers.len()], &linkers[job % linkers.len()]);
+        if link.is_bitcode() && linker != "lld" {
+            return None;
+        }
+        let result = compare(corpus, options, link, linker);
+        eprintln!("{} {linker}: {}", link.name(), if result.is_ok() { "same" } else { "FAILED" });
+        Some(result)
+    });
+    let mut table = Table::new(&format!("program | `.text` | with gc | pruned | {}", linkers.join(" | ")));
+    let mut good = true;
+    for (link, results) in links.iter().zip(results.chunks(linkers.len())) {
+        let sizes = results.iter().flatten().find_map(|result| result.as_ref().ok());
         let mut cells = vec![link.name()];
+        cells.extend(sizes.unwrap_or(&[0; 3]).map(count));
         for (linker, result) in linkers.iter().zip(results) {
-            cells.push(if result.is_ok() { "same".into() } else { "**differs**".into() });
-            if let Err(e) = result {
-                failures.push_str(&format!("{} {linker}: {e}\n", link.name()));
-            }
+            cells.push(match result {
+                Some(Ok(_)) => "same".to_owned(),
+                None => String::new(),
+                Some(Err(e)) => {
+                    println!("FAILED {} {linker}: {e}", link.name());
+                    good = false;
+                    "**differs**".to_owned()
+                }
+            });
         }
         table.row(&cells);
     }
     let body = format!(
-        "Functional check of the pruned program (`--prune-level={} --prune-strict`) against the plain one, linked by \
-         each linker through the compiler driver.\n\n{}",
+        "Functional check of the pruned program (`--prune-level={} --prune-strict`) and of the plain one, linked by each linker through the \
+         compiler driver. Sizes are of the first linker: plain, with `--gc-sections`, and pruned.\n\n{}",
         options.level,
         table.as_str()
     );
-    print!("{failures}");
-    publish_good(
-        failures.is_empty(),
-        corpus,
-        options,
-        "check",
-        "Plain and pruned programs behave alike",
-        &body,
-    )
+    publish(good, corpus, options, ("check", "Plain and pruned programs behave alike"), &body)
 }

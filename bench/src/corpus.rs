@@ -1,30 +1,18 @@
-//! The corpus on disk: which programs are built in which modes, how each is linked, and where the linkers are.
+//! The corpus on disk: programs in several modes, how each is linked, and the linkers.
 //!
-//! A link is a folder `work/obj/PROGRAM/MODE` made by `build.sh`; its two files of arguments are the whole contract.
-//! Left out: building any of it.
+//! A link is a folder `work/obj/PROGRAM/MODE` that `build.sh` made. Its two files of arguments are the whole interface.
 
-use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Result;
+use crate::process::output;
+use crate::texts::words;
 
-/// Programs in the order of every table.
-const PROGRAMS: [&str; 19] = [
-    "lua", "bzip2", "minigzip", "zstd", "sqlite3", "cpp", "calls", "hexyl", "ninja", "gperf", "gawk",
-    "redis", "git", "busybox", "llvm", "digest", "describe", "png", "fd",
-];
-const MODES: [&str; 5] = ["gcc-mono", "gcc-fs", "clang-mono", "clang-fs", "rust"];
-/// Modes that only `links` measures: programs that nothing was tuned for, and programs with debug information.
-const TIMED_MODES: [&str; 3] = ["gcc-others", "gcc-debug", "clang-debug"];
-/// Modes of `bench debug`, with debug information.
-const DEBUG_MODES: [&str; 3] = ["gcc-debug", "clang-debug", "rust-debug"];
-/// The mode of programs that load no code at run time and that have no handlers.
-const CLOSED_MODES: [&str; 1] = ["gcc-closed"];
-/// Modes with LLVM bitcode, for lld alone.
-const LTO_MODES: [&str; 5] = ["lto-thin", "lto-full", "lto-fat", "lto-taken", "lto-half"];
+/// The first programs of every table; others follow by name.
+const PROGRAMS: &str = "lua bzip2 minigzip zstd sqlite3 cpp calls hexyl ninja gperf gawk redis git busybox llvm digest describe png fd";
 
 #[derive(Debug, Clone)]
 pub(crate) struct Link {
@@ -34,7 +22,7 @@ pub(crate) struct Link {
     pub(crate) dir: PathBuf,
     /// The compiler driver and its arguments, without `-o` and without a choice of linker.
     pub(crate) driver: Vec<String>,
-    /// What that driver gives the linker, without `-o`.
+    /// The arguments that the driver gives the linker, without `-o`.
     pub(crate) linker_args: Vec<String>,
 }
 
@@ -43,140 +31,87 @@ impl Link {
         format!("{}/{}", self.program, self.mode)
     }
 
-    /// Whether functions have sections of their own.
+    /// Whether each function has its own section.
     pub(crate) fn function_sections(&self) -> bool {
         !self.mode.ends_with("-mono")
     }
+
+    /// Whether the objects are LLVM bitcode.
+    pub(crate) fn is_bitcode(&self) -> bool {
+        self.mode.starts_with("lto-")
+    }
+
+    /// The lld that reads the objects: bitcode of Rust needs that of rustc.
+    pub(crate) fn lld(&self) -> Result<PathBuf> {
+        if self.is_bitcode() && self.program == "hexyl" { rust_linker() } else { find_linker("lld") }
+    }
 }
 
-/// Everything that was built, and the tools.
+/// The links of a command, and the tools.
 #[derive(Debug)]
 pub(crate) struct Corpus {
     /// The folder of the bench crate.
     pub(crate) root: PathBuf,
     pub(crate) links: Vec<Link>,
+    /// The lto-prune under test: `LTO_PRUNE`, or else the one built with this program.
     pub(crate) pruner: PathBuf,
-}
-
-/// The lto-prune under test: `LTO_PRUNE`, else the one built beside this program.
-pub(crate) fn lto_prune() -> Result<PathBuf> {
-    let pruner = match std::env::var_os("LTO_PRUNE") {
-        Some(path) => PathBuf::from(path),
-        None => std::env::current_exe()?.with_file_name("lto-prune"),
-    };
-    let missing = |_| format!("{}: not there; run `cargo build --release` first", pruner.display());
-    Ok(pruner.canonicalize().map_err(missing)?)
+    /// lto-prune under the name of a linker, so that it takes a linker's arguments.
+    shim: PathBuf,
 }
 
 impl Corpus {
-    /// Find the built programs, all or those of `only` (`PROGRAM` or `PROGRAM/MODE`).
+    /// The links in these modes, all or those of `only` (`PROGRAM` or `PROGRAM/MODE`).
     ///
     /// # Errors
-    /// If nothing fits, or lto-prune isn't built.
-    pub(crate) fn open(root: PathBuf, only: &[String]) -> Result<Corpus> {
-        Corpus::built(root, only)?.having_links()
-    }
-
-    fn having_links(self) -> Result<Corpus> {
-        if self.links.is_empty() {
-            return Err("nothing is built: run bench/fetch.sh and bench/build.sh first".into());
-        }
-        Ok(self)
-    }
-
-    /// As [`Corpus::open`], and behind them the large programs and those with debug information that are built.
-    ///
-    /// # Errors
-    /// If nothing fits, or lto-prune isn't built.
-    pub(crate) fn timed(root: PathBuf, only: &[String]) -> Result<Corpus> {
-        let timed = Corpus::in_modes(root.clone(), only, &TIMED_MODES)?;
-        let mut corpus = Corpus::built(root, only)?;
-        corpus.links.extend(timed.links);
-        corpus.having_links()
-    }
-
-    /// As [`Corpus::open`], of the programs with debug information.
-    ///
-    /// # Errors
-    /// If nothing fits, or lto-prune isn't built.
-    pub(crate) fn with_debug(root: PathBuf, only: &[String]) -> Result<Corpus> {
-        Corpus::in_modes(root, only, &DEBUG_MODES)?.having_links()
-    }
-
-    /// As [`Corpus::open`], and behind them the programs that load no code at run time and that are built.
-    ///
-    /// # Errors
-    /// If nothing fits, or lto-prune isn't built.
-    pub(crate) fn closed(root: PathBuf, only: &[String]) -> Result<Corpus> {
-        let closed = Corpus::in_modes(root.clone(), only, &CLOSED_MODES)?;
-        let mut corpus = Corpus::built(root, only)?;
-        corpus.links.extend(closed.links);
-        corpus.having_links()
-    }
-
-    /// As [`Corpus::open`], but there may be none.
-    ///
-    /// # Errors
-    /// If lto-prune isn't built.
-    pub(crate) fn built(root: PathBuf, only: &[String]) -> Result<Corpus> {
-        Corpus::in_modes(root, only, &MODES)
-    }
-
-    /// As [`Corpus::open`], of the programs as bitcode.
-    ///
-    /// # Errors
-    /// If nothing fits, or lto-prune isn't built.
-    pub(crate) fn bitcode(root: PathBuf, only: &[String]) -> Result<Corpus> {
-        let corpus = Corpus::in_modes(root, only, &LTO_MODES)?;
-        if corpus.links.is_empty() {
-            return Err("nothing is built: run bench/fetch.sh and bench/build.sh --lto first".into());
-        }
-        Ok(corpus)
-    }
-
-    /// As [`Corpus::timed`], and behind them those of bitcode that are built.
-    ///
-    /// # Errors
-    /// If nothing fits, or lto-prune isn't built.
-    pub(crate) fn all(root: PathBuf, only: &[String]) -> Result<Corpus> {
-        let bitcode = Corpus::in_modes(root.clone(), only, &LTO_MODES)?;
-        let mut corpus = Corpus::in_modes(root.clone(), only, &MODES)?;
-        corpus.links.extend(Corpus::in_modes(root, only, &TIMED_MODES)?.links);
-        corpus.links.extend(bitcode.links);
-        corpus.having_links()
-    }
-
-    fn in_modes(root: PathBuf, only: &[String], modes: &[&str]) -> Result<Corpus> {
+    /// lto-prune is not built, or no link of these modes.
+    pub(crate) fn open(root: PathBuf, modes: &str, only: &[String]) -> Result<Corpus> {
+        let pruner = match std::env::var_os("LTO_PRUNE") {
+            Some(path) => PathBuf::from(path),
+            None => std::env::current_exe()?.with_file_name("lto-prune"),
+        };
+        let missing = |_| format!("{}: missing; run `cargo build --release` first", pruner.display());
+        let pruner = pruner.canonicalize().map_err(missing)?;
+        let objects = root.join("work/obj");
+        let mut programs = words(PROGRAMS);
+        let mut others: Vec<String> = fs::read_dir(&objects)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+            .filter(|name| !programs.contains(name))
+            .collect();
+        others.sort();
+        programs.append(&mut others);
         let mut links = Vec::new();
-        for program in PROGRAMS {
-            for mode in modes {
-                let dir = root.join("work/obj").join(program).join(mode);
-                let wanted = only.is_empty()
-                    || only.iter().any(|o| *o == program || *o == format!("{program}/{mode}"));
-                if !wanted || !dir.join("ld.args").exists() {
-                    continue;
+        for program in programs {
+            for mode in modes.split_whitespace() {
+                let dir = objects.join(&program).join(mode);
+                let wanted = |o: &String| *o == program || *o == format!("{program}/{mode}");
+                if dir.join("ld.args").exists() && (only.is_empty() || only.iter().any(wanted)) {
+                    let linker_args = without_output(lines(&dir.join("ld.args"))?);
+                    let driver = lines(&dir.join("link.args"))?;
+                    links.push(Link {
+                        program: program.clone(),
+                        mode: mode.into(),
+                        dir,
+                        driver,
+                        linker_args,
+                    });
                 }
-                links.push(Link {
-                    program: program.into(),
-                    mode: (*mode).into(),
-                    driver: lines(&dir.join("link.args"))?,
-                    linker_args: recorded(&dir.join("ld.args"))?,
-                    dir,
-                });
             }
         }
-        Ok(Corpus { links, ..Corpus::tools(root)? })
+        if links.is_empty() && !modes.is_empty() {
+            return Err("nothing is built: run bench/fetch.sh and bench/build.sh first".into());
+        }
+        let shim = root.join("work/run/ld.lto-prune");
+        if !fs::read_link(&shim).is_ok_and(|target| target == pruner) {
+            fs::create_dir_all(root.join("work/run"))?;
+            let _ = fs::remove_file(&shim);
+            symlink(&pruner, &shim)?;
+        }
+        Ok(Corpus { root, links, pruner, shim })
     }
 
-    /// The tools alone, for commands that bring their own programs.
-    ///
-    /// # Errors
-    /// If lto-prune isn't built.
-    pub(crate) fn tools(root: PathBuf) -> Result<Corpus> {
-        let pruner = lto_prune()?;
-        Ok(Corpus { root, links: Vec::new(), pruner })
-    }
-
+    /// A new and empty folder below `work/run`.
     pub(crate) fn scratch(&self, name: &str) -> Result<PathBuf> {
         let dir = self.root.join("work/run").join(name);
         if dir.exists() {
@@ -186,78 +121,80 @@ impl Corpus {
         Ok(dir)
     }
 
-    /// A folder in which `ld` and `ld.lto-prune` are lto-prune, as `gcc -B` and `clang --ld-path` want them.
-    pub(crate) fn shims(&self) -> Result<PathBuf> {
-        let dir = self.scratch("shims")?;
-        symlink(&self.pruner, dir.join("ld"))?;
-        symlink(&self.pruner, dir.join("ld.lto-prune"))?;
-        Ok(dir)
-    }
-
-    /// The linker step alone: `linker` on the arguments of `link`, to `output`.
+    /// The linker step alone: `linker` with the arguments of `link`, to `output`.
     pub(crate) fn linker_command(&self, link: &Link, linker: &Path, output: &Path) -> Command {
         let mut command = Command::new(linker);
         command.current_dir(&link.dir).args(&link.linker_args).arg("-o").arg(output);
+        command.env_remove("LTO_PRUNE_FLAGS");
+        command
+    }
+
+    /// The linker step through lto-prune, with `behind` as the linker.
+    pub(crate) fn pruned_command(&self, link: &Link, behind: &Path, output: &Path) -> Command {
+        let mut command = self.linker_command(link, &self.shim, output);
+        command.env("LTO_PRUNE_LINKER", behind);
         command
     }
 }
 
-/// The path of a linker by its short name: `lld`, `mold`, `bfd`, `gold`, `wild`. lld may carry its version in its name.
+/// The driver's command for `link`, with `FOLDER/ld` as its linker.
+pub(crate) fn driver_command(link: &Link, folder: &Path, output: &Path) -> Result<Command> {
+    let (driver, args) = link.driver.split_first().ok_or("empty link.args")?;
+    let mut command = Command::new(driver);
+    match driver.starts_with("clang") {
+        true => command.arg(format!("--ld-path={}", folder.join("ld").display())),
+        false => command.arg(format!("-B{}/", folder.display())),
+    };
+    command.current_dir(&link.dir).args(args).arg("-o").arg(output);
+    command.env_remove("LTO_PRUNE_FLAGS").env_remove("LTO_PRUNE_LINKER");
+    Ok(command)
+}
+
+/// A new folder in which `ld` is `linker`.
+pub(crate) fn folder_of(folder: &Path, linker: &Path) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    Ok(symlink(linker, folder.join("ld"))?)
+}
+
+/// The path of a linker by its short name. lld may have its version in its name.
 pub(crate) fn find_linker(name: &str) -> Result<PathBuf> {
     let candidates: &[&str] = match name {
         "lld" => &["ld.lld-19", "ld.lld"],
+        "rust-lld" => return rust_linker(),
         "mold" => &["ld.mold", "mold"],
         "bfd" => &["ld.bfd"],
         "gold" => &["ld.gold"],
         "wild" => &["wild"],
         _ => return Err(format!("no linker is called {name}").into()),
     };
-    let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/bin"));
-    for candidate in candidates {
-        for dir in std::env::split_paths(&path) {
-            let file = dir.join(candidate);
-            if file.is_file() {
-                return Ok(file);
-            }
-        }
-    }
-    Err(format!("{name} is not installed").into())
-}
-
-/// The linker's arguments that `record-ld.sh` wrote, without `-o FILE`.
-///
-/// # Errors
-/// If the file can't be read.
-pub(crate) fn recorded(path: &Path) -> Result<Vec<String>> {
-    Ok(without_output(lines(path)?))
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin".into());
+    let files =
+        candidates.iter().flat_map(|name| std::env::split_paths(&path).map(move |dir| dir.join(name)));
+    Ok(files.into_iter().find(|file| file.is_file()).ok_or_else(|| format!("{name} is not installed"))?)
 }
 
 /// The newest lld that is installed: that of the system, or that of rustc.
 ///
 /// # Errors
 /// None is installed.
-pub(crate) fn newest_lld() -> Result<PathBuf> {
-    let found = [find_linker("lld"), rust_linker()].into_iter().filter_map(|path| {
-        let path = path.ok()?;
-        Some((lld_version(&path)?, path))
+pub(crate) fn newest_lld() -> Result<(Vec<u32>, PathBuf)> {
+    let version = |path: &Path| {
+        let text = output(Command::new(path).arg("--version")).ok()?;
+        let version = text.split_once("LLD ")?.1.split_whitespace().next()?.to_owned();
+        Some(version.split('.').map_while(|number| number.parse().ok()).collect::<Vec<u32>>())
+    };
+    let found = ["lld", "rust-lld"].into_iter().filter_map(|name| {
+        let path = find_linker(name).ok()?;
+        Some((version(&path)?, path))
     });
-    Ok(found.max().ok_or("no lld is installed")?.1)
-}
-
-/// The version of an lld, as numbers.
-pub(crate) fn lld_version(path: &Path) -> Option<Vec<u32>> {
-    let output = Command::new(path).arg("--version").output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    let version = text.split_once("LLD ")?.1.split_whitespace().next()?;
-    Some(version.split('.').map_while(|number| number.parse().ok()).collect())
+    Ok(found.max().ok_or("no lld is installed")?)
 }
 
 /// The lld that reads the bitcode of this rustc: that of its sysroot.
-pub(crate) fn rust_linker() -> Result<PathBuf> {
-    let output = Command::new("rustc").args(["--print", "target-libdir"]).output()?;
-    let libdir = PathBuf::from(String::from_utf8(output.stdout)?.trim());
+fn rust_linker() -> Result<PathBuf> {
+    let libdir = PathBuf::from(output(Command::new("rustc").args(["--print", "target-libdir"]))?.trim());
     let path = libdir.with_file_name("bin").join("gcc-ld/ld.lld");
-    if path.is_file() { Ok(path) } else { Err(format!("{}: not there", path.display()).into()) }
+    if path.is_file() { Ok(path) } else { Err(format!("{}: missing", path.display()).into()) }
 }
 
 fn lines(path: &Path) -> Result<Vec<String>> {
@@ -265,15 +202,9 @@ fn lines(path: &Path) -> Result<Vec<String>> {
     Ok(text.lines().map(str::to_owned).collect())
 }
 
-fn without_output(args: Vec<String>) -> Vec<String> {
-    let mut rest = args.into_iter();
-    let mut kept = Vec::new();
-    while let Some(arg) = rest.next() {
-        if arg == "-o" {
-            rest.next();
-        } else {
-            kept.push(arg);
-        }
+fn without_output(mut args: Vec<String>) -> Vec<String> {
+    while let Some(at) = args.iter().position(|arg| arg == "-o") {
+        args.drain(at..args.len().min(at + 2));
     }
-    kept
+    args
 }

@@ -1,9 +1,8 @@
-//! The command `kills`: links that are killed at any moment leave the old output or the new one, and nothing else.
+//! `bench kills`: links that are killed at any moment leave the old output or the new one, and nothing else.
 //!
-//! A link of many objects runs with lto-prune in front, and at a random moment within the time that it takes, or shortly after,
-//! SIGKILL, SIGTERM or SIGINT is sent to it alone or to its whole process group. Then: no process of the link is there any more, the output
-//! is byte for byte the old or the new one, and its folder, `TMPDIR` and `/dev/shm` are as before: at once where a
-//! signal can be caught, and after one more link where it can't. Other links that are killed on the machine meanwhile would be counted here.
+//! A link of many objects runs with lto-prune in front. At a random moment SIGKILL, SIGTERM or SIGINT is sent to it alone or to its process
+//! group. Then no process of the link may be left; the output must be the old or the new one; and its folder, `TMPDIR` and `/dev/shm`
+//! must be as before, for SIGKILL after one more link. Other links that are killed on the machine meanwhile would be counted here.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,42 +14,37 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-use crate::corpus::{Corpus, find_linker, lto_prune};
-use crate::link_programs::SplitMix64;
+use crate::corpus::{Corpus, find_linker, folder_of};
+use crate::process::output;
+use crate::rng::Rng;
 use crate::table::{Table, publish};
 use crate::{Options, Result};
 
 const OBJECTS: usize = 40;
 const FUNCTIONS: usize = 150;
-/// How long the kernel may take to end what a signal has ended.
+/// The kernel may take so long to end the processes.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What the kills of one kind showed.
-#[derive(Debug, Default)]
-struct KillTally {
-    kills: usize,
-    /// These links had ended before the signal came.
-    late: usize,
-    old: usize,
-    new: usize,
-    /// Their output is neither the old one nor the new one.
-    torn: usize,
-    processes: usize,
-    /// Kills that left files, before and after the next link.
-    left: usize,
-    left_for_good: usize,
-}
+/// Columns of the table, which count the kills of one linker and signal.
+const COLUMNS: &str = "linker, signal | kills | came late | old output | new output | other output | process left | left at once | \
+                       left after the next link";
+const KILLS: usize = 0;
+const LATE: usize = 1;
+const OLD: usize = 2;
+const NEW: usize = 3;
+const TORN: usize = 4;
+const PROCESSES: usize = 5;
+const LEFT: usize = 6;
+const LEFT_FOR_GOOD: usize = 7;
 
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let base = std::env::temp_dir().join(format!("kills-{}", std::process::id()));
-    let case = KilledLink::prepare(&base)?;
-    let mut rng = SplitMix64::new(1);
-    let mut tallies: BTreeMap<(String, &str), KillTally> = BTreeMap::new();
-    let wanted = |name: &&str| options.linkers.is_empty() || options.linkers.iter().any(|l| l == name);
-    let linkers: Vec<&str> = ["lld", "mold", "bfd", "gold", "wild"].into_iter().filter(wanted).collect();
+    let case = KilledLink::prepare(&corpus.pruner, &base)?;
+    let mut rng = Rng::new(1, 0);
+    let mut tallies: BTreeMap<(String, &str), [usize; 8]> = BTreeMap::new();
     let mut contestants = Vec::new();
-    for linker in linkers {
-        contestants.push(case.measure(linker, &find_linker(linker)?)?);
+    for linker in options.linkers_or(&["lld", "mold", "bfd", "gold", "wild"]) {
+        contestants.push(case.measure(&linker, &find_linker(&linker)?)?);
     }
     for number in 0..options.count.unwrap_or(100) as usize {
         let contestant = &contestants[number % contestants.len()];
@@ -59,33 +53,20 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
         case.kill_one(contestant, signal, &mut rng, tally)?;
     }
     let _ = fs::remove_dir_all(&base);
-    let columns = [
-        "linker, signal",
-        "kills",
-        "came late",
-        "old output",
-        "new output",
-        "other output",
-        "process left",
-        "left at once",
-        "left after the next link",
-    ];
-    let mut table = Table::new(&columns);
+    let mut table = Table::new(COLUMNS);
     let mut good = true;
-    for ((linker, signal), t) in &tallies {
-        good &= t.torn + t.processes + t.left_for_good == 0 && (*signal == "SIGKILL" || t.left == 0);
-        let counts = [t.kills, t.late, t.old, t.new, t.torn, t.processes, t.left, t.left_for_good];
-        let mut row = vec![format!("{linker}, {signal}")];
-        row.extend(counts.map(|n| n.to_string()));
-        table.row(&row);
+    for ((linker, signal), counts) in &tallies {
+        good &= counts[TORN] + counts[PROCESSES] + counts[LEFT_FOR_GOOD] == 0;
+        good &= *signal == "SIGKILL" || counts[LEFT] == 0;
+        let cells = counts.iter().map(usize::to_string);
+        table.row(&std::iter::once(format!("{linker}, {signal}")).chain(cells).collect::<Vec<_>>());
     }
     let body = format!(
         "A link of {OBJECTS} objects through lto-prune is killed at a random moment, alone or with its process group. Old and new output are complete, \
-         byte for byte. What can't be removed by a process that is killed, the next link removes.\n\n{}",
+         byte for byte. After SIGKILL the next link removes the files that are left.\n\n{}",
         table.as_str()
     );
-    publish(corpus, options, "kills", "Links that are killed", &body)?;
-    Ok(good)
+    publish(good, corpus, options, ("kills", "Links that are killed"), &body)
 }
 
 struct KilledLink {
@@ -94,7 +75,7 @@ struct KilledLink {
     objects: Vec<String>,
 }
 
-/// A linker with what it makes of the case.
+/// A linker with its outputs for the case.
 struct Contestant {
     name: String,
     path: PathBuf,
@@ -104,21 +85,20 @@ struct Contestant {
 }
 
 impl KilledLink {
-    /// Objects of which half of the functions are dead.
-    fn prepare(base: &Path) -> Result<KilledLink> {
-        for folder in ["out", "tmp", "shims"] {
+    /// Compile objects. Half of their functions are dead.
+    fn prepare(pruner: &Path, base: &Path) -> Result<KilledLink> {
+        for folder in ["out", "tmp"] {
             fs::create_dir_all(base.join(folder))?;
         }
         let mut objects = Vec::new();
         for object in 0..OBJECTS {
             let mut text = String::new();
-            for f in 0..FUNCTIONS {
-                let callee = if f % 2 == 0 && f + 2 < FUNCTIONS {
-                    format!("f{object}_{}(x + 1)", f + 2)
-                } else {
-                    "x * 3".into()
+            for f in (0..FUNCTIONS).rev() {
+                let callee = match f % 2 == 0 && f + 2 < FUNCTIONS {
+                    true => format!("f{object}_{}(x + 1)", f + 2),
+                    false => "x * 3".into(),
                 };
-                text.insert_str(0, &format!("int f{object}_{f}(int x) {{ return {callee} + {f}; }}\n"));
+                text.push_str(&format!("int f{object}_{f}(int x) {{ return {callee} + {f}; }}\n"));
             }
             if object == 0 {
                 let calls: String = (1..OBJECTS).map(|o| format!(" + f{o}_0(x)")).collect();
@@ -130,12 +110,12 @@ impl KilledLink {
         }
         let mut gcc = Command::new("gcc");
         gcc.current_dir(base).args(["-O1", "-fno-inline", "-ffunction-sections", "-c"]);
-        if !gcc.args((0..OBJECTS).map(|o| format!("o{o}.c"))).status()?.success() {
-            return Err("gcc fails".into());
+        let said = output(gcc.args((0..OBJECTS).map(|o| format!("o{o}.c"))))?;
+        if !base.join(format!("o{}.o", OBJECTS - 1)).exists() {
+            return Err(format!("gcc fails: {said}").into());
         }
-        let shim = base.join("shims/ld");
-        std::os::unix::fs::symlink(lto_prune()?, &shim)?;
-        Ok(KilledLink { base: base.into(), shim, objects })
+        folder_of(&base.join("shims"), pruner)?;
+        Ok(KilledLink { base: base.into(), shim: base.join("shims/ld"), objects })
     }
 
     fn output(&self) -> PathBuf {
@@ -172,20 +152,14 @@ impl KilledLink {
         Ok(Contestant { name: name.into(), path: linker.into(), old, new, time })
     }
 
-    fn kill_one(
-        &self,
-        of: &Contestant,
-        signal: Signal,
-        rng: &mut SplitMix64,
-        tally: &mut KillTally,
-    ) -> Result<()> {
+    fn kill_one(&self, of: &Contestant, signal: Signal, rng: &mut Rng, tally: &mut [usize; 8]) -> Result<()> {
         fs::write(self.output(), &of.old)?;
         let pause = of.time.mul_f64(rng.below(1150) as f64 / 1000.0);
         let mut child = self.command(&self.shim, &of.path).spawn()?;
         std::thread::sleep(pause);
-        tally.kills += 1;
+        tally[KILLS] += 1;
         match child.try_wait()? {
-            Some(_) => tally.late += 1,
+            Some(_) => tally[LATE] += 1,
             None => send(&child, signal, rng)?,
         }
         let status = child.wait()?;
@@ -197,26 +171,26 @@ impl KilledLink {
             running = group_members(child.id());
         }
         if !running.is_empty() {
-            tally.processes += 1;
-            println!("{}, {signal} after {pause:?}: left are {running:?}", of.name);
+            tally[PROCESSES] += 1;
+            println!("{}, {signal} after {pause:?}: {running:?} are left", of.name);
         }
         match fs::read(self.output()).ok() {
-            Some(bytes) if bytes == of.old => tally.old += 1,
-            Some(bytes) if bytes == of.new => tally.new += 1,
+            Some(bytes) if bytes == of.old => tally[OLD] += 1,
+            Some(bytes) if bytes == of.new => tally[NEW] += 1,
             other => {
-                tally.torn += 1;
+                tally[TORN] += 1;
                 let size = other.map(|bytes| bytes.len());
                 println!("{}, {signal} after {pause:?} ({status}): output of {size:?} bytes", of.name);
             }
         }
         if self.left()? > 0 {
-            tally.left += 1;
+            tally[LEFT] += 1;
             if signal != Signal::SIGKILL {
                 println!("{}, {signal} after {pause:?}: files are left", of.name);
             }
             self.command(&self.shim, &of.path).status()?;
             if self.left()? > 0 {
-                tally.left_for_good += 1;
+                tally[LEFT_FOR_GOOD] += 1;
                 println!("{}, {signal} after {pause:?}: files are left for good", of.name);
             }
         }
@@ -253,7 +227,7 @@ fn group_members(group: u32) -> Vec<String> {
     processes.flatten().filter_map(|process| member(process.path())).collect()
 }
 
-fn send(child: &Child, signal: Signal, rng: &mut SplitMix64) -> Result<()> {
+fn send(child: &Child, signal: Signal, rng: &mut Rng) -> Result<()> {
     let id = Pid::from_raw(i32::try_from(child.id())?);
     match rng.chance(33) {
         true => killpg(id, signal)?,

@@ -1,13 +1,13 @@
-//! Running a command and knowing what it cost.
+//! Running commands: their output, their cost, and several at a time.
 //!
-//! Peak memory is `ru_maxrss` of `wait4`, which for a process that waited for its own children is the largest of the
-//! whole tree: so the pruner is charged with the linker that it starts. Two effects to know: Linux carries the
-//! high-water mark over `exec`, so nothing can be below the size of this process (a few MB), and the processes of
-//! a tree are not added up, although the pruner still holds its memory while its linker runs.
+//! Peak memory is `ru_maxrss` of `wait4`, the largest resident set of a process and of the children that it waited for. Processes are not
+//! added up. Linux keeps the high-water mark over `exec`, so that no value is below the size of this process (a few MB).
 
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::Result;
@@ -15,12 +15,11 @@ use crate::Result;
 /// The cost and end of one run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Finished {
-    /// Exit status; 128 + signal if it was killed, as shells say it.
+    /// Exit status; 128 + signal if it was killed, as in shells.
     pub(crate) status: i32,
     pub(crate) wall: Duration,
-    /// The time of all processors, in the program and in the kernel for it.
+    /// Processor time in the program and in the kernel.
     pub(crate) cpu: Duration,
-    /// Largest resident set of the process and the children it waited for, in KiB.
     pub(crate) peak_kib: u64,
 }
 
@@ -58,46 +57,74 @@ pub(crate) fn run(command: &mut Command, stdout: &Path, stderr: &Path) -> Result
     Ok(Finished { status, wall, cpu, peak_kib: usage.ru_maxrss.unsigned_abs() })
 }
 
-/// Run `command`; if it fails, the error is its standard error.
+/// Run `command`, with its output in `scratch`; if it fails, the error is its standard error.
 pub(crate) fn run_ok(command: &mut Command, scratch: &Path) -> Result<Finished> {
     let (out, err) = (scratch.join("stdout"), scratch.join("stderr"));
     let done = run(command, &out, &err)?;
     if done.status != 0 {
         let text = String::from_utf8_lossy(&std::fs::read(&err)?).into_owned();
-        return Err(
-            format!("{:?}: status {}\n{}", command.get_program(), done.status, text.trim_end()).into()
-        );
+        let program = command.get_program();
+        return Err(format!("{program:?}: status {}\n{}", done.status, text.trim_end()).into());
     }
     Ok(done)
 }
 
-/// What `--prune-time` said of each pass, in their order: its name, and milliseconds. `text` is standard error, with whatever else is there.
-pub(crate) fn passes(text: &str) -> Vec<(&str, f64)> {
-    let pass = |line| {
-        let mut words = str::split_whitespace(line);
-        let milliseconds = words.next()?.parse().ok()?;
-        Some((words.next_back()?, milliseconds)).filter(|_| words.next() == Some("ms"))
-    };
-    text.lines().filter_map(pass).collect()
+/// The standard output of a command and its standard error, for any exit status.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().map_err(|e| format!("{}: {e}", command.get_program().display()))?;
+    Ok(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
 }
 
-/// The milliseconds of one pass.
-///
-/// # Errors
-/// If nothing is said of it.
-pub(crate) fn pass(text: &str, name: &str) -> Result<f64> {
-    let found = passes(text).into_iter().find(|pass| pass.0 == name);
-    Ok(found.ok_or_else(|| format!("--prune-time has no {name}"))?.1)
+/// Median time and largest peak of several runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cost {
+    pub(crate) ms: f64,
+    pub(crate) mib: f64,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passes_are_told_from_messages() {
-        let text = "lto-prune: warning: 2 of 3\n     0.312 ms  load\n 4.000 ms  emit\n";
-        assert_eq!(passes(text), [("load", 0.312), ("emit", 4.0)]);
-        assert!(pass(text, "emit").is_ok_and(|time| time == 4.0) && pass(text, "link").is_err());
+/// Run all commands in turn, round after round, and return the cost of each. The first round is not counted: it warms the page cache.
+/// `before` prepares a round.
+pub(crate) fn in_turn<const N: usize>(
+    commands: &mut [Command; N],
+    runs: usize,
+    scratch: &Path,
+    mut before: impl FnMut(usize) -> Result<()>,
+) -> Result<[Cost; N]> {
+    let mut all: [Vec<Finished>; N] = std::array::from_fn(|_| Vec::new());
+    for round in 0..=runs {
+        before(round)?;
+        for (command, results) in commands.iter_mut().zip(&mut all) {
+            let done = run_ok(command, scratch)?;
+            results.extend((round > 0).then_some(done));
+        }
     }
+    Ok(all.map(|mut runs| {
+        runs.sort_by_key(|run| run.wall);
+        let median = runs.get(runs.len() / 2).map_or(0.0, |run| run.wall.as_secs_f64());
+        let peak = runs.iter().map(|run| run.peak_kib).max().unwrap_or(0);
+        Cost { ms: median * 1e3, mib: peak as f64 / 1024.0 }
+    }))
+}
+
+/// Call `work` with each number below `count`, on `jobs` threads. The results are in the order of the numbers.
+pub(crate) fn parallel<T: Send>(jobs: usize, count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= count {
+                        break;
+                    }
+                    let result = work(number);
+                    results.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((number, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    results.sort_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
 }

@@ -1,56 +1,36 @@
-//! `bench unwind`: the loaded bytes that `--prune-unwind` saves, compared with the program without unwind tables, and the time that it takes.
+//! `bench unwind`: the loaded bytes that `--prune-unwind` saves, compared with the program without unwind tables, and its time.
 //!
-//! Sizes are of the sections that are loaded from the file. A program "without tables" is that of the default level less its `.eh_frame`,
-//! `.eh_frame_hdr` and `.gcc_except_table`. Each program is linked as it is and, if its driver is of C or C++ and functions have no sections of their own, with `-static`.
-//! Times are of the linker step, with a cache that is full: the runs take turns, and the median counts.
+//! A program "without tables" is that of the default level less its `.eh_frame`, `.eh_frame_hdr` and `.gcc_except_table`. Each program is
+//! linked as it is and, for C and C++ without `-ffunction-sections`, with `-static` too. Times are of the linker step with a full cache.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
 
 use object::{Object, ObjectSection, SectionFlags, SectionKind, elf};
 
-use crate::corpus::{Corpus, Link, find_linker};
-use crate::links::cost;
-use crate::process::{Finished, run_ok};
-use crate::table::{Table, count, publish_good};
+use crate::corpus::{Corpus, Link, driver_command, find_linker, folder_of};
+use crate::process::in_turn;
+use crate::table::{Table, count, publish};
 use crate::{Options, Result};
 
 const TABLES: [&str; 3] = [".eh_frame", ".eh_frame_hdr", ".gcc_except_table"];
-/// By so many percent `unused` may be above a program without tables; beyond that its row says why.
+/// The row says why if `unused` is so many percent above a program without tables.
 const TARGET: f64 = 0.5;
 
 /// The bytes of a linked file that are loaded, and those of its unwind tables.
 fn loaded(path: &Path) -> Result<(u64, u64)> {
     let data = fs::read(path)?;
-    let file = object::File::parse(&*data)?;
     let (mut all, mut tables) = (0, 0);
-    for section in file.sections() {
+    for section in object::File::parse(&*data)?.sections() {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
         let is_zero =
             matches!(section.kind(), SectionKind::UninitializedData | SectionKind::UninitializedTls);
-        if !sh_flags.contains(elf::SHF_ALLOC) || is_zero {
-            continue;
+        if sh_flags.contains(elf::SHF_ALLOC) && !is_zero {
+            all += section.size();
+            tables += if TABLES.contains(&section.name()?) { section.size() } else { 0 };
         }
-        all += section.size();
-        tables += if TABLES.contains(&section.name()?) { section.size() } else { 0 };
     }
     Ok((all, tables))
-}
-
-/// Link by the compiler driver; `folder` has an `ld`. The result says whether it could be linked, and has the messages.
-fn driven(link: &Link, folder: &Path, form: &str, flags: &str, output: &Path) -> Result<(bool, String)> {
-    let (driver, rest) = link.driver.split_first().ok_or("no driver")?;
-    let choice = match driver.starts_with("clang") {
-        true => format!("--ld-path={}", folder.join("ld").display()),
-        false => format!("-B{}/", folder.display()),
-    };
-    let mut command = Command::new(driver);
-    command.current_dir(&link.dir).arg(choice).args(rest).args(form.split_whitespace());
-    command.arg("-o").arg(output).env("LTO_PRUNE_LINKER", find_linker("lld")?).env("LTO_PRUNE_FLAGS", flags);
-    let done = command.output()?;
-    Ok((done.status.success(), String::from_utf8_lossy(&done.stderr).into_owned()))
 }
 
 /// Why a link keeps unwind entries, by its note: the module that starts an unwinding and the last call, without the path to it.
@@ -70,29 +50,28 @@ fn percent(of: u64, whole: u64) -> f64 {
     of as f64 * 100.0 / whole as f64
 }
 
-/// The cells of a link's row in one form.
+/// The cells of a link's row, with `form` as a further word for the driver.
 fn measure(corpus: &Corpus, link: &Link, form: &str) -> Result<Vec<String>> {
     let scratch = corpus.scratch(&format!("unwind/{}-{}{form}", link.program, link.mode))?;
+    let lld = find_linker("lld")?;
     let [plain, ours] = ["plain", "ours"].map(|name| scratch.join(name));
-    for (folder, file) in [(&plain, &find_linker("lld")?), (&ours, &corpus.pruner)] {
-        fs::create_dir(folder)?;
-        symlink(file, folder.join("ld"))?;
-    }
+    folder_of(&plain, &lld)?;
+    folder_of(&ours, &corpus.pruner)?;
     let output = scratch.join("a.out");
     let size = |folder: &Path, flags: &str| -> Result<(u64, u64, String)> {
-        let (good, said) = driven(link, folder, form, flags, &output)?;
-        if !good {
-            return Err(format!("{}: {said}", link.name()).into());
-        }
-        if said.contains("linking the originals") {
-            return Err(format!("{}: not pruned: {said}", link.name()).into());
+        let mut command = driver_command(link, folder, &output)?;
+        command.args(form.split_whitespace()).env("LTO_PRUNE_LINKER", &lld).env("LTO_PRUNE_FLAGS", flags);
+        let done = command.output()?;
+        let text = String::from_utf8_lossy(&done.stderr).into_owned();
+        if !done.status.success() || text.contains("linking the originals") {
+            return Err(format!("not pruned: {text}").into());
         }
         let (all, tables) = loaded(&output)?;
-        Ok((all, tables, said))
+        Ok((all, tables, text))
     };
     let (plain, _, _) = size(&plain, "")?;
     let (functions, tables, _) = size(&ours, "--prune-no-cache")?;
-    let (unused, _, said) = size(&ours, "--prune-no-cache --prune-unwind=unused")?;
+    let (unused, _, messages) = size(&ours, "--prune-no-cache --prune-unwind=unused")?;
     let dropped = size(&ours, "--prune-no-cache --prune-unwind=drop");
     let least = functions - tables;
     let above = percent(unused.saturating_sub(least), least);
@@ -105,61 +84,40 @@ fn measure(corpus: &Corpus, link: &Link, form: &str) -> Result<Vec<String>> {
         count(least),
         format!("{:.1}%", percent(functions - unused, functions)),
         format!("{above:.2}%"),
-        if above > TARGET { reason(&said) } else { String::new() },
+        if above > TARGET { reason(&messages) } else { String::new() },
     ])
 }
 
 /// The time of a link with entries removed, over that of a link without.
 fn measure_cost(corpus: &Corpus, options: &Options, link: &Link) -> Result<Vec<String>> {
     let scratch = corpus.scratch(&format!("unwind/{}-{}-cost", link.program, link.mode))?;
-    let ours = corpus.shims()?.join("ld.lto-prune");
-    let contestant = |name: &str, flags: &[&str]| -> Result<Command> {
-        let mut command = corpus.linker_command(link, &ours, &scratch.join(name));
-        command.args(flags).env("LTO_PRUNE_LINKER", find_linker("lld")?).env_remove("LTO_PRUNE_FLAGS");
-        command.env("XDG_CACHE_HOME", scratch.join("cache"));
-        Ok(command)
-    };
+    let lld = find_linker("lld")?;
+    let mut commands = ["keep", "unused"].map(|mode| {
+        let mut command = corpus.pruned_command(link, &lld, &scratch.join(mode));
+        command.arg(format!("--prune-unwind={mode}")).env("XDG_CACHE_HOME", scratch.join("cache"));
+        command
+    });
     fs::create_dir(scratch.join("cache"))?;
-    let mut contestants = [contestant("keep", &[])?, contestant("unused", &["--prune-unwind=unused"])?];
-    let mut runs: [Vec<Finished>; 2] = Default::default();
-    for round in 0..=options.runs {
-        for (command, results) in contestants.iter_mut().zip(&mut runs) {
-            let done = run_ok(command, &scratch)?;
-            if round > 0 {
-                results.push(done);
-            }
-        }
-    }
-    let [keep, unused] = runs.each_ref().map(|r| cost(r).wall.as_secs_f64() * 1e3);
+    let [keep, unused] = in_turn(&mut commands, options.runs, &scratch, |_| Ok(()))?.map(|cost| cost.ms);
     Ok(vec![link.name(), format!("{keep:.1}"), format!("{unused:.1}"), format!("{:.3}", unused / keep)])
 }
 
 /// The command. True unless a link failed.
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
-    let mut table = Table::new(&[
-        "link",
-        "lld",
-        "functions",
-        "`unused`",
-        "`drop`",
-        "without tables",
-        "saved by `unused`",
-        "above without tables",
-        "why",
-    ]);
-    let mut good = table.links(corpus, |link| measure(corpus, link, ""));
+    let mut table = Table::new(
+        "link | lld | functions | `unused` | `drop` | without tables | saved by `unused` | above without tables | why",
+    );
+    let mut good = table.links(&corpus.links, |link| measure(corpus, link, ""));
     let is_static = |link: &&Link| link.mode != "rust" && !link.mode.ends_with("-fs");
-    let links = corpus.links.iter().filter(is_static).cloned().collect();
-    let statics = Corpus { links, root: corpus.root.clone(), pruner: corpus.pruner.clone() };
-    good &= table.links(&statics, |link| measure(corpus, link, "-static"));
-    let mut times = Table::new(&["link", "functions (ms)", "`unused` (ms)", "ratio"]);
-    good &= times.links(corpus, |link| measure_cost(corpus, options, link));
+    good &= table.links(corpus.links.iter().filter(is_static), |link| measure(corpus, link, "-static"));
+    let mut times = Table::new("link | functions (ms) | `unused` (ms) | ratio");
+    good &= times.links(&corpus.links, |link| measure_cost(corpus, options, link));
     let body = format!(
-        "Loaded bytes, linked by lld alone, by lld behind lto-prune at the default level, and there with `--prune-unwind=unused` and `drop`; the last columns compare \
+        "Loaded bytes, linked by lld alone, with lto-prune at the default level, and with `--prune-unwind=unused` and `drop`; the last columns compare \
          with the same program without its unwind tables.\n\n{}\nTimes of the linker step with a full cache, medians of {} runs.\n\n{}",
         table.as_str(),
         options.runs,
         times.as_str()
     );
-    publish_good(good, corpus, options, "unwind", "Unwind entries", &body)
+    publish(good, corpus, options, ("unwind", "Unwind entries"), &body)
 }

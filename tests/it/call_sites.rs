@@ -1,6 +1,4 @@
 //! The call sites of the report have exactly the callees that the source says. Every callee that runs is in its set, and is kept.
-//!
-//! `bench trace` compares real programs with the same report.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,7 @@
 //! Indirect calls of small programs of IR, held against LLVM's own called value propagation: what LLVM resolves is resolved, by the
 //! same functions.
 //!
-//! The cases are those that LLVM's pass is for: functions as arguments, by recursion, select and phi, in variables, as results. `bench oracle` asks the same of
-//! whole programs.
+//! The cases are those that LLVM's pass is for: functions as arguments, by recursion, select and phi, in variables, as results.
 
 use std::collections::{BTreeMap, BTreeSet};
 

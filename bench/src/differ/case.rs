@@ -1,16 +1,12 @@
-//! One link of the matrix: what a seed draws, its line, and its files.
-//!
-//! A seed names the same link for ever as long as the features are the same. What is compiled is kept in a cache by
-//! everything that it depends on, so that a run of thousands of links compiles each feature some times only.
+//! One link of the matrix: the draw of a seed, its line, and its files. A seed is the same link as long as the features are the same.
 
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use super::feature::{Feature, Language};
+use super::feature::Feature;
 use crate::Result;
-use crate::soak::rng::Rng;
+use crate::pair::{PairedLink, copy_files};
+use crate::rng::Rng;
 
 /// Modes of linking, with the driver's words for them.
 pub(crate) const MODES: &[(&str, &[&str], &str)] = &[
@@ -23,24 +19,19 @@ pub(crate) const MODES: &[(&str, &[&str], &str)] = &[
 ];
 /// How often each is drawn, of 100.
 const SHARES: [usize; 6] = [22, 28, 12, 6, 26, 6];
-/// True in so many of 100 draws.
-fn chance(rng: &mut Rng, percent: usize) -> bool {
-    rng.below(100) < percent
-}
-
 const LEVELS: [&str; 3] = ["functions", "pointers", "sections"];
 
-/// A feature in a link, and which of its alternatives is on the line.
+/// A feature in a link, and the alternative that is on the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) feature: usize,
     pub(crate) words: usize,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DifferCase {
     pub(crate) seed: u64,
-    pub(crate) linker: &'static str,
+    pub(crate) linker: String,
     pub(crate) compiler: &'static str,
     pub(crate) mode: usize,
     pub(crate) level: &'static str,
@@ -49,46 +40,46 @@ pub(crate) struct DifferCase {
     pub(crate) sections: bool,
     pub(crate) gc: bool,
     pub(crate) as_needed: bool,
-    /// A file of the output's name is there before the link.
+    /// A file with the output's name exists before the link.
     pub(crate) old_output: bool,
     pub(crate) report: bool,
-    /// The program's own objects come behind the features.
+    /// The program's own objects follow the features.
     pub(crate) main_last: bool,
     pub(crate) parts: Vec<Part>,
 }
 
 impl DifferCase {
-    /// The case of a seed. Its first feature, the words of that and the linker are taken in turn from all that there are,
-    /// in an order that looks random; the rest is drawn.
-    pub(crate) fn draw(seed: u64, features: &[Feature], linkers: &[&'static str]) -> DifferCase {
+    /// The case of a seed. The first feature, its words and the linker are taken in turn from all that exist, in an order that looks random;
+    /// the rest is drawn.
+    pub(crate) fn draw(seed: u64, features: &[Feature], linkers: &[String]) -> DifferCase {
         let mut rng = Rng::new(seed, 7);
         let all: usize = features.iter().map(|f| f.words.len() * linkers.len()).sum();
-        // A prime: no number is met twice before all are.
+        // A prime number: each value occurs once before any occurs twice.
         let mut at = (seed.wrapping_mul(15_485_863) % all.max(1) as u64) as usize;
         let mut first = Part { feature: 0, words: 0 };
-        let mut linker = linkers[0];
+        let mut linker = &linkers[0];
         for (feature, f) in features.iter().enumerate() {
             let here = f.words.len() * linkers.len();
             if at < here {
                 first = Part { feature, words: at / linkers.len() };
-                linker = linkers[at % linkers.len()];
+                linker = &linkers[at % linkers.len()];
                 break;
             }
             at -= here;
         }
         let mut case = DifferCase {
             seed,
-            linker,
+            linker: linker.clone(),
             compiler: "gcc",
             mode: 0,
             level: rng.pick::<&str>(&LEVELS),
             optimise: rng.pick::<&str>(&["-O0", "-O1", "-O2", "-O2"]),
             sections: true,
             gc: false,
-            as_needed: chance(&mut rng, 35),
-            old_output: chance(&mut rng, 30),
+            as_needed: rng.chance(35),
+            old_output: rng.chance(30),
             report: seed.is_multiple_of(4),
-            main_last: chance(&mut rng, 20),
+            main_last: rng.chance(20),
             parts: vec![first],
         };
         for _ in 0..30 {
@@ -99,8 +90,8 @@ impl DifferCase {
                 case.mode += 1;
             }
             case.compiler = *rng.pick::<&str>(&["gcc", "clang-19"]);
-            case.gc = chance(&mut rng, 45);
-            case.sections = chance(&mut rng, 55);
+            case.gc = rng.chance(45);
+            case.sections = rng.chance(55);
             if case.fits(features) {
                 break;
             }
@@ -113,7 +104,7 @@ impl DifferCase {
         while case.parts.len() < wanted {
             let feature = rng.below(features.len());
             let taken = case.parts.iter().any(|p| p.feature == feature);
-            if taken && features.len() > wanted || features[feature].fails && chance(&mut rng, 85) {
+            if taken && features.len() > wanted || features[feature].fails && rng.chance(85) {
                 continue;
             }
             let choices = features[feature].choices(&case.tags());
@@ -131,8 +122,8 @@ impl DifferCase {
         MODES[self.mode].0
     }
 
-    fn tags(&self) -> BTreeSet<&'static str> {
-        let mut tags = BTreeSet::from([self.linker, self.mode_name(), self.compiler]);
+    fn tags(&self) -> BTreeSet<&str> {
+        let mut tags = BTreeSet::from([self.linker.as_str(), self.mode_name(), self.compiler]);
         if self.linker == "rust-lld" {
             tags.insert("lld");
         }
@@ -187,7 +178,7 @@ impl DifferCase {
         }
         for word in words {
             match word.starts_with('@') {
-                // By itself the driver would read the file.
+                // The driver alone would read the file.
                 true => line.push(format!("-Wl,{word}")),
                 false => line.extend(["-Xlinker".to_owned(), word]),
             }
@@ -196,31 +187,14 @@ impl DifferCase {
     }
 
     /// Whether every feature may be in this link.
-    pub(crate) fn fits(&self, features: &[Feature]) -> bool {
+    fn fits(&self, features: &[Feature]) -> bool {
         let tags = self.tags();
         self.parts.iter().all(|p| features[p.feature].choices(&tags).contains(&p.words))
     }
 
-    pub(crate) fn describe_choices(&self) -> String {
-        let small = DifferCase { parts: Vec::new(), ..self.clone() };
-        format!("{} {} {}", small.describe(&[]), self.report, self.main_last)
-    }
-
     pub(crate) fn describe(&self, features: &[Feature]) -> String {
         let names: Vec<&str> = self.parts.iter().map(|p| features[p.feature].name.as_str()).collect();
-        format!(
-            "{} {} {} {} {} {}{}{}{}: {}",
-            self.linker,
-            self.mode_name(),
-            self.level,
-            self.compiler,
-            self.optimise,
-            if self.sections { "sections" } else { "mono" },
-            if self.gc { " gc" } else { "" },
-            if self.as_needed { " as-needed" } else { "" },
-            if self.old_output { " old-output" } else { "" },
-            names.join(" ")
-        )
+        format!("{self:?} {}: {}", self.mode_name(), names.join(" "))
     }
 
     /// Put all inputs into `dir`, which is new.
@@ -228,11 +202,11 @@ impl DifferCase {
         std::fs::create_dir_all(dir)?;
         let flags = self.flags();
         for part in &self.parts {
-            let from = built(&features[part.feature], self.compiler, &flags, cache)?;
-            copy_files(&from, dir)?;
+            copy_files(&features[part.feature].built(self.compiler, &flags, cache)?, dir)?;
         }
-        let own = super::program::own(self, features);
-        copy_files(&built(&own, self.compiler, &flags, cache)?, dir)?;
+        let main = self.main(features);
+        let own = [("main.c", main.as_str()), ("base.c", include_str!("base.c"))];
+        copy_files(&Feature::of_files("own", &own).built(self.compiler, &flags, cache)?, dir)?;
         if self.old_output {
             let output = dir.join(self.output(features));
             let has_folder = output.parent().is_some_and(Path::exists);
@@ -250,109 +224,32 @@ impl DifferCase {
         }
         flags
     }
-}
 
-pub(crate) fn copy_files(from: &Path, to: &Path) -> Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            copy_files(&entry.path(), &to.join(entry.file_name()))?;
-        } else {
-            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+    /// The main function, or that of a library, which calls the features.
+    fn main(&self, features: &[Feature]) -> String {
+        let mut text = String::from("#include <stdio.h>\nint base_live(int);\n");
+        let mut calls = String::new();
+        for feature in self.parts.iter().map(|part| &features[part.feature]).filter(|feature| feature.runs())
+        {
+            text.push_str(&format!("int {}_run(void);\n", feature.name));
+            calls.push_str(&format!("    printf(\"{0} %d\\n\", {0}_run()); fflush(stdout);\n", feature.name));
         }
+        let name = if self.mode_name() == "shared" { "run_all" } else { "main" };
+        text.push_str(&format!("int {name}(void) {{\n    printf(\"base %d\\n\", base_live(2));\n{calls}"));
+        text + "    return 0;\n}\n"
     }
-    Ok(())
-}
 
-/// The folder with everything that a feature's commands make.
-pub(crate) fn built(feature: &Feature, compiler: &str, flags: &[String], cache: &Path) -> Result<PathBuf> {
-    let mut hash = DefaultHasher::new();
-    (compiler, flags, &feature.commands).hash(&mut hash);
-    for source in &feature.sources {
-        (&source.name, &source.flags, &source.text).hash(&mut hash);
-    }
-    let key = hash.finish();
-    let dir = cache.join(format!("{}-{key:016x}", feature.name));
-    if dir.exists() {
-        return Ok(dir);
-    }
-    let thread = format!("{:?}", std::thread::current().id()).replace(['(', ')'], "");
-    let temporary = cache.join(format!("making-{thread}-{key:016x}"));
-    let _ = std::fs::remove_dir_all(&temporary);
-    std::fs::create_dir_all(&temporary)?;
-    for source in &feature.sources {
-        std::fs::write(temporary.join(&source.name), &source.text)?;
-        let mut command = match source.language {
-            Language::Text => continue,
-            Language::Rust => {
-                let mut command = Command::new("rustc");
-                command.args(["--crate-type=lib", "--emit=obj", "-Cpanic=abort", "-Copt-level=1"]);
-                command
-            }
-            Language::Cxx => {
-                let mut command = Command::new(compiler);
-                command.args(flags).args(["-x", "c++", "-c"]);
-                command
-            }
-            Language::C | Language::Assembly => {
-                let mut command = Command::new(compiler);
-                command.args(flags).arg("-c");
-                command
-            }
-        };
-        let object = Path::new(&source.name).with_extension("o");
-        command.args(&source.flags).arg(&source.name).arg("-o").arg(object);
-        must(&temporary, &mut command, &feature.name)?;
-    }
-    for text in &feature.commands {
-        let mut command = Command::new("sh");
-        command.args(["-ec", text]).env("CC", compiler).env("CFLAGS", flags.join(" "));
-        must(&temporary, &mut command, &feature.name)?;
-    }
-    if std::fs::rename(&temporary, &dir).is_err() {
-        // Another thread made it meanwhile.
-        std::fs::remove_dir_all(&temporary)?;
-    }
-    Ok(dir)
-}
-
-fn must(dir: &Path, command: &mut Command, what: &str) -> Result<()> {
-    let output =
-        command.current_dir(dir).output().map_err(|e| format!("{:?}: {e}", command.get_program()))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{what}: {command:?}: {}\n{text}", output.status).into())
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_seed_is_one_link_and_every_alternative_has_its_turn() {
-        let features = super::super::feature::all().unwrap();
-        let linkers = ["lld", "bfd"];
-        let alternatives: usize = features.iter().map(|f| f.words.len()).sum();
-        let mut met = BTreeSet::new();
-        for seed in 0..2 * alternatives as u64 {
-            let case = DifferCase::draw(seed, &features, &linkers);
-            assert_eq!(case.parts, DifferCase::draw(seed, &features, &linkers).parts);
-            met.extend(case.parts.iter().map(|p| (case.linker, p.feature, p.words)));
-        }
-        // Some options have a mode and a linker that the draws of one seed may miss.
-        let everywhere = |f: &Feature, w: usize| {
-            f.words[w].0.holds(&BTreeSet::new()) && f.choices(&BTreeSet::new()).contains(&w)
-        };
-        for (at, feature) in features.iter().enumerate() {
-            for words in (0..feature.words.len()).filter(|w| everywhere(feature, *w)) {
-                for linker in linkers {
-                    assert!(met.contains(&(linker, at, words)), "{linker} {} {words}", feature.name);
-                }
-            }
+    /// The link of this case, with a report in `dir` if the case asks for one.
+    pub(crate) fn paired(&self, features: &[Feature], dir: &Path) -> PairedLink<'_> {
+        let report = format!(" --prune-report={}", dir.join("report.json").display());
+        let report = if self.report { report } else { String::new() };
+        PairedLink {
+            linker: &self.linker,
+            line: self.line(features),
+            output: self.output(features),
+            is_shared: self.mode_name() == "shared",
+            is_relocatable: self.mode_name() == "r",
+            flags: format!("--prune-level={}{report}", self.level),
         }
     }
 }

@@ -1,68 +1,38 @@
-//! Links of compilers that choose their linker themselves: each with its own linker, and with the shim of that name.
+//! Links of compilers that choose their linker: each with that linker, and with the shim of its name.
 //!
-//! No variable names a linker here. A compiler that is not installed leaves its row out, with a note.
+//! No variable names a linker here. A compiler that is not installed has a row that says so.
 
 use std::path::Path;
 use std::process::Command;
 
-use super::pair::{LinkPair, Side};
-use super::rules::{self, Difference};
 use crate::Result;
-use crate::process;
+use crate::pair::{LinkPair, Side};
+use crate::process::run_ok;
+use crate::rules::{self, Difference, RuleCounts};
 use crate::table::Table;
 
-/// A link, done by a shell command that writes `out`. `$B` is `-B` with the folder of the shims, or empty.
-struct DriverLink {
-    name: &'static str,
-    program: &'static str,
-    command: &'static str,
-}
-
-const LINKS: &[DriverLink] = &[
-    DriverLink { name: "gcc", program: "gcc", command: "gcc $B -O1 main.c dead.c -o out" },
-    DriverLink { name: "gcc -flto", program: "gcc", command: "gcc $B -flto -O1 main.c dead.c -o out" },
-    DriverLink {
-        name: "gcc, bfd",
-        program: "ld.bfd",
-        command: "gcc $B -fuse-ld=bfd -O1 main.c dead.c -o out",
-    },
-    DriverLink {
-        name: "gcc, gold",
-        program: "ld.gold",
-        command: "gcc $B -fuse-ld=gold -O1 main.c dead.c -o out",
-    },
-    DriverLink {
-        name: "gcc, mold",
-        program: "ld.mold",
-        command: "gcc $B -fuse-ld=mold -O1 main.c dead.c -o out",
-    },
-    DriverLink {
-        name: "clang, lld",
-        program: "clang-19",
-        command: "clang-19 $B -fuse-ld=lld -O1 main.c dead.c -o out",
-    },
-    DriverLink {
-        name: "clang, wild",
-        program: "wild",
-        command: "clang-19 ${B:---ld-path=wild} ${B:+-fuse-ld=wild} -O1 main.c dead.c -o out",
-    },
-    DriverLink {
-        name: "musl-gcc -static",
-        program: "musl-gcc",
-        command: "musl-gcc -static $B -O1 main.c dead.c -o out",
-    },
-    DriverLink { name: "Free Pascal", program: "fpc", command: "fpc -v0 ${B:+-FD${B#-B}} main.pas -oout" },
-    DriverLink { name: "gccgo", program: "gccgo", command: "gccgo $B main.go -o out" },
-    DriverLink {
-        name: "Go, external linker",
-        program: "go",
-        command: "GOCACHE=$PWD/../go go build -ldflags \"-linkmode=external -extldflags '$B'\" -o out main.go",
-    },
-    DriverLink {
-        name: "rustc -Clinker-plugin-lto",
-        program: "rustc",
-        command: "rustc -O -Clinker-plugin-lto ${B:+-Clink-self-contained=-linker -Clink-arg=$B} main.rs -o out",
-    },
+/// Name, program that must be installed, and a shell command that writes `out`. `$B` is `-B` with the folder of the shims, or empty.
+const LINKS: &[[&str; 3]] = &[
+    ["gcc", "gcc", "gcc $B -O1 main.c dead.c -o out"],
+    ["gcc -flto", "gcc", "gcc $B -flto -O1 main.c dead.c -o out"],
+    ["gcc, bfd", "ld.bfd", "gcc $B -fuse-ld=bfd -O1 main.c dead.c -o out"],
+    ["gcc, gold", "ld.gold", "gcc $B -fuse-ld=gold -O1 main.c dead.c -o out"],
+    ["gcc, mold", "ld.mold", "gcc $B -fuse-ld=mold -O1 main.c dead.c -o out"],
+    ["clang, lld", "clang-19", "clang-19 $B -fuse-ld=lld -O1 main.c dead.c -o out"],
+    ["clang, wild", "wild", "clang-19 ${B:---ld-path=wild} ${B:+-fuse-ld=wild} -O1 main.c dead.c -o out"],
+    ["musl-gcc -static", "musl-gcc", "musl-gcc -static $B -O1 main.c dead.c -o out"],
+    ["Free Pascal", "fpc", "fpc -v0 ${B:+-FD${B#-B}} main.pas -oout"],
+    ["gccgo", "gccgo", "gccgo $B main.go -o out"],
+    [
+        "Go, external linker",
+        "go",
+        "GOCACHE=$PWD/../go go build -ldflags \"-linkmode=external -extldflags '$B'\" -o out main.go",
+    ],
+    [
+        "rustc -Clinker-plugin-lto",
+        "rustc",
+        "rustc -O -Clinker-plugin-lto ${B:+-Clink-self-contained=-linker -Clink-arg=$B} main.rs -o out",
+    ],
 ];
 
 const FILES: &[(&str, &str)] = &[
@@ -81,17 +51,17 @@ fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-fn side(link: &DriverLink, dir: &Path, name: &str, shims: Option<&Path>) -> Result<Side> {
+fn side(command: &str, dir: &Path, name: &str, shims: Option<&Path>) -> Result<Side> {
     let folder = dir.join(name);
     std::fs::create_dir_all(&folder)?;
     for (file, text) in FILES {
         std::fs::write(folder.join(file), text)?;
     }
     let option = shims.map(|shims| format!("-B{}", shims.display())).unwrap_or_default();
-    let mut command = Command::new("sh");
-    command.args(["-c", link.command]).current_dir(&folder).env("B", option).env("LC_ALL", "C");
-    command.env_remove("LTO_PRUNE_FLAGS").env_remove("LTO_PRUNE_LINKER");
-    Side::of_command(&mut command, &folder, "out")
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).current_dir(&folder).env("B", option).env("LC_ALL", "C");
+    shell.env_remove("LTO_PRUNE_FLAGS").env_remove("LTO_PRUNE_LINKER");
+    Side::of_command(&mut shell, &folder, "out")
 }
 
 /// The table of these links, and the differences that no rule explains.
@@ -101,40 +71,31 @@ pub(super) fn compare(pruner: &Path, dir: &Path) -> Result<(String, Vec<String>)
     }
     let shims = dir.join("shims");
     std::fs::create_dir_all(dir)?;
-    process::run_ok(Command::new(pruner).arg("install-shims").arg(&shims), dir)?;
-    let mut table = Table::new(&["compiler, linker", "link", "differences explained", "not explained"]);
+    run_ok(Command::new(pruner).arg("install-shims").arg(&shims), dir)?;
+    let mut table = Table::new("compiler, linker | link | differences explained | not explained");
     let mut unexplained = Vec::new();
-    for (index, link) in LINKS.iter().enumerate() {
-        if !is_installed(link.program) {
-            table.row(&[link.name, "not installed", "", ""].map(str::to_owned));
+    for (index, [name, program, command]) in LINKS.iter().enumerate() {
+        if !is_installed(program) {
+            table.row(&[name, "not installed", "", ""].map(str::to_owned));
             continue;
         }
         let dir = dir.join(index.to_string());
-        let plain = side(link, &dir, "plain", None)?;
-        let pruned = side(link, &dir, "pruned", Some(&shims))?;
-        let pair = LinkPair { plain, pruned, report: None };
-        let all = pair.differences();
-        let words: Vec<String> = link.command.split_whitespace().map(str::to_owned).collect();
-        let is_explained = |line: &String| {
-            rules::explain(&Difference {
-                line,
-                all: &all,
-                plain: &pair.plain.facts,
-                words: &words,
-                plain_linked: pair.plain.linked,
-                overwrites_input: false,
-            })
-            .is_some()
+        let pair = LinkPair {
+            plain: side(command, &dir, "plain", None)?,
+            pruned: side(command, &dir, "pruned", Some(&shims))?,
         };
-        let (explained, left): (Vec<&String>, Vec<&String>) = all.iter().partition(|line| is_explained(line));
+        let (all, mut counts) = (pair.differences(), RuleCounts::new());
+        let words = crate::texts::words(command);
+        let difference = Difference::new(&all, &pair.plain.facts, &words);
+        let left = rules::unexplained(difference, &mut counts);
         let state = match (pair.plain.linked, pair.is_pruned()) {
             (false, _) => "fails",
             (true, true) => "pruned",
             (true, false) => "the same file",
         };
-        let counts = [explained.len(), left.len()].map(|n| n.to_string());
-        table.row(&[vec![link.name.to_owned(), state.to_owned()], counts.to_vec()].concat());
-        unexplained.extend(left.iter().map(|line| format!("{}: {line}", link.name)));
+        let counts = [counts.values().sum(), left.len()].map(|n: usize| n.to_string());
+        table.row(&[vec![(*name).to_owned(), state.to_owned()], counts.to_vec()].concat());
+        unexplained.extend(left.iter().map(|line| format!("{name}: {line}")));
     }
     Ok((table.as_str().to_owned(), unexplained))
 }

@@ -1,13 +1,17 @@
-//! What a link can be put together from: features, read from the texts in `features/`.
+//! The features of a link: files, commands, and words of the link line. They are read from the texts in `features/`.
 //!
-//! A feature is some files, the commands that make objects, archives and libraries of them, and the words of the link
-//! line that name them. `%%` stands for its name everywhere, so that features can be combined without clashes. Lines:
-//! `@feature NAME`, `@when FILTER`, `@fails` (the plain link often fails), `@c FILE FLAGS` (also `@cc`, `@s`, `@rs`,
-//! `@text`; the text follows), `@sh COMMAND`, `@output NAME`, `@words[FILTER] WORDS` (one of these is drawn).
+//! `%%` stands for the feature's name everywhere, so that features do not clash. Blocks: `@feature NAME`, `@when FILTER`, `@fails` (the plain
+//! link often fails), `@c FILE FLAGS` (also `@cc`, `@s`, `@rs`, `@text`; the text follows), `@sh COMMAND`, `@output NAME`,
+//! `@words[FILTER] WORDS` (one of these is drawn).
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::Result;
+use crate::process::run_ok;
+use crate::texts::{blocks, words};
 
 const TEXTS: &[&str] = &[
     include_str!("features/archives.txt"),
@@ -23,16 +27,11 @@ const TEXTS: &[&str] = &[
     include_str!("features/symbols.txt"),
 ];
 
-/// Words that must all hold for a link: `a|b` is either, `!a` is not. They are names of linkers, modes, compilers, and
-/// `gc`, `mono`.
+/// Words that must all hold for a link: `a|b` is either, `!a` is not. They are names of linkers, modes and compilers, and `gc`, `mono`.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Filter(Vec<String>);
 
 impl Filter {
-    fn parse(text: &str) -> Filter {
-        Filter(text.split_whitespace().map(str::to_owned).collect())
-    }
-
     pub(crate) fn holds(&self, tags: &BTreeSet<&str>) -> bool {
         let one = |word: &str| match word.strip_prefix('!') {
             Some(word) => !tags.contains(word),
@@ -42,48 +41,49 @@ impl Filter {
     }
 }
 
-/// How a file becomes an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Language {
-    C,
-    Cxx,
-    Assembly,
-    Rust,
-    /// It doesn't: a script, a list.
-    Text,
-}
-
+/// A file: its language (`c`, `cc`, `s`, `rs` or `text`), its name, the flags of its compiler, its text.
 #[derive(Debug)]
 pub(crate) struct SourceFile {
+    language: &'static str,
     pub(crate) name: String,
-    pub(crate) language: Language,
-    pub(crate) flags: Vec<String>,
+    flags: Vec<String>,
     pub(crate) text: String,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Feature {
     pub(crate) name: String,
-    pub(crate) when: Filter,
-    /// The plain link often fails: drawn less often.
+    when: Filter,
+    /// The plain link often fails: the feature is drawn less often.
     pub(crate) fails: bool,
     pub(crate) sources: Vec<SourceFile>,
     /// Shell commands, after everything is compiled.
-    pub(crate) commands: Vec<String>,
+    commands: Vec<String>,
     /// Alternatives, each of several words; one of them stands on the line.
     pub(crate) words: Vec<(Filter, Vec<String>)>,
-    /// The name of the output, where it is the point.
+    /// The name of the output, if the feature is about it.
     pub(crate) output: Option<String>,
 }
 
 impl Feature {
+    /// A feature without words: C files that every link has.
+    pub(crate) fn of_files(name: &str, files: &[(&str, &str)]) -> Feature {
+        let source = |(name, text): &(&str, &str)| SourceFile {
+            language: "c",
+            name: (*name).to_owned(),
+            flags: Vec::new(),
+            text: (*text).to_owned(),
+        };
+        Feature { name: name.to_owned(), sources: files.iter().map(source).collect(), ..Feature::default() }
+    }
+
     pub(crate) fn runs(&self) -> bool {
         let entry = format!("int {}_run(void)", self.name);
         self.sources.iter().any(|s| s.text.contains(&entry))
     }
 
     pub(crate) fn is_cxx(&self) -> bool {
-        self.sources.iter().any(|s| s.language == Language::Cxx)
+        self.sources.iter().any(|s| s.language == "cc")
     }
 
     pub(crate) fn choices(&self, tags: &BTreeSet<&str>) -> Vec<usize> {
@@ -92,105 +92,90 @@ impl Feature {
         }
         (0..self.words.len()).filter(|i| self.words[*i].0.holds(tags)).collect()
     }
+
+    /// The folder with everything that the feature's commands make. It is kept in `cache` under a hash of all that it depends on.
+    pub(crate) fn built(&self, compiler: &str, flags: &[String], cache: &Path) -> Result<PathBuf> {
+        let mut hash = DefaultHasher::new();
+        (compiler, flags, &self.commands).hash(&mut hash);
+        self.sources.iter().for_each(|source| (&source.name, &source.flags, &source.text).hash(&mut hash));
+        let key = hash.finish();
+        let dir = cache.join(format!("{}-{key:016x}", self.name));
+        if dir.exists() {
+            return Ok(dir);
+        }
+        let thread = format!("{:?}", std::thread::current().id()).replace(['(', ')'], "");
+        let temporary = cache.join(format!("making-{thread}-{key:016x}"));
+        let _ = std::fs::remove_dir_all(&temporary);
+        std::fs::create_dir_all(&temporary)?;
+        let run = |command: &mut Command| -> Result<()> {
+            let done = run_ok(command.current_dir(&temporary), &temporary);
+            done.map(|_| ()).map_err(|e| format!("{}: {e}", self.name).into())
+        };
+        for source in &self.sources {
+            std::fs::write(temporary.join(&source.name), &source.text)?;
+            let mut command = Command::new(if source.language == "rs" { "rustc" } else { compiler });
+            match source.language {
+                "text" => continue,
+                "rs" => command.args(["--crate-type=lib", "--emit=obj", "-Cpanic=abort", "-Copt-level=1"]),
+                "cc" => command.args(flags).args(["-x", "c++", "-c"]),
+                _ => command.args(flags).arg("-c"),
+            };
+            let object = Path::new(&source.name).with_extension("o");
+            run(command.args(&source.flags).arg(&source.name).arg("-o").arg(object))?;
+        }
+        for text in &self.commands {
+            run(Command::new("sh").args(["-ec", text]).env("CC", compiler).env("CFLAGS", flags.join(" ")))?;
+        }
+        for left in ["stdout", "stderr"] {
+            let _ = std::fs::remove_file(temporary.join(left));
+        }
+        if std::fs::rename(&temporary, &dir).is_err() {
+            // Another thread made it meanwhile.
+            std::fs::remove_dir_all(&temporary)?;
+        }
+        Ok(dir)
+    }
 }
 
 /// All features, in the order of the texts.
 ///
 /// # Errors
-/// A line that is not understood.
+/// An unknown block, or a feature without words.
 pub(crate) fn all() -> Result<Vec<Feature>> {
     let mut features: Vec<Feature> = Vec::new();
-    for text in TEXTS {
-        let mut in_file = false;
-        for line in text.lines() {
-            let Some(line) = line.strip_prefix('@') else {
-                if in_file && let Some(source) = features.last_mut().and_then(|f| f.sources.last_mut()) {
-                    source.text.push_str(line);
-                    source.text.push('\n');
-                } else if !line.is_empty() && !line.starts_with('#') {
-                    return Err(format!("a line of no file: {line}").into());
-                }
-                continue;
-            };
-            in_file = directive(&mut features, line)?;
+    for block in TEXTS.iter().flat_map(|text| blocks(text)) {
+        if block.key == "feature" {
+            features.push(Feature { name: block.words.to_owned(), ..Feature::default() });
+            continue;
+        }
+        let feature = features.last_mut().ok_or("a block before a feature")?;
+        let rest = block.words.replace("%%", &feature.name);
+        if let Some(language) = ["c", "cc", "s", "rs", "text"].into_iter().find(|l| *l == block.key) {
+            let mut flags = words(&rest);
+            let name = if flags.is_empty() { String::new() } else { flags.remove(0) };
+            let text = block.text.replace("%%", &feature.name);
+            feature.sources.push(SourceFile { language, name, flags, text });
+            continue;
+        }
+        match block.key {
+            "when" => feature.when = Filter(words(&rest)),
+            "fails" => feature.fails = true,
+            "output" => feature.output = Some(rest),
+            "sh" => feature.commands.push(rest),
+            key if key.starts_with("words") => {
+                // A filter may have blanks.
+                let line = format!("{key} {rest}");
+                let (filter, line) = match line.strip_prefix("words[") {
+                    Some(filtered) => filtered.split_once(']').ok_or_else(|| format!("@{line}: no ]"))?,
+                    None => ("", line.strip_prefix("words").unwrap_or_default()),
+                };
+                feature.words.push((Filter(words(filter)), words(line)));
+            }
+            key => return Err(format!("@{key}: unknown").into()),
         }
     }
-    for feature in &mut features {
-        for source in &mut feature.sources {
-            source.text = source.text.replace("%%", &feature.name);
-        }
-        if feature.words.is_empty() {
-            return Err(format!("{}: no words", feature.name).into());
-        }
-    }
-    Ok(features)
-}
-
-/// One line that begins with `@`, without that; whether the text of a file follows.
-fn directive(features: &mut Vec<Feature>, line: &str) -> Result<bool> {
-    let (key, rest) = line.split_once(' ').unwrap_or((line, ""));
-    if key == "feature" {
-        features.push(Feature { name: rest.to_owned(), ..Feature::default() });
-        return Ok(false);
-    }
-    let feature = features.last_mut().ok_or_else(|| format!("@{line}: before a feature"))?;
-    let rest = rest.replace("%%", &feature.name);
-    let language = match key {
-        "c" => Some(Language::C),
-        "cc" => Some(Language::Cxx),
-        "s" => Some(Language::Assembly),
-        "rs" => Some(Language::Rust),
-        "text" => Some(Language::Text),
-        _ => None,
-    };
-    if let Some(language) = language {
-        let mut words = rest.split_whitespace().map(str::to_owned);
-        let name = words.next().ok_or_else(|| format!("@{line}: no name"))?;
-        feature.sources.push(SourceFile { name, language, flags: words.collect(), text: String::new() });
-        return Ok(true);
-    }
-    match key {
-        "when" => feature.when = Filter::parse(&rest),
-        "fails" => feature.fails = true,
-        "output" => feature.output = Some(rest),
-        "sh" => feature.commands.push(rest),
-        _ if key.starts_with("words") => {
-            let (filter, words) = match line.strip_prefix("words[") {
-                Some(filtered) => filtered.split_once(']').ok_or_else(|| format!("@{line}: no ]"))?,
-                None => ("", line.strip_prefix("words").unwrap_or_default()),
-            };
-            let words = words.replace("%%", &feature.name);
-            let words = words.split_whitespace().map(str::to_owned).collect();
-            feature.words.push((Filter::parse(filter), words));
-        }
-        _ => return Err(format!("@{line}: not known").into()),
-    }
-    Ok(false)
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_feature_can_be_in_a_program() {
-        let features = all().unwrap();
-        let mut names: Vec<&str> = features.iter().map(|f| f.name.as_str()).collect();
-        let identifier = |n: &&str| n.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        assert!(names.iter().all(identifier), "{names:?}");
-        names.sort_unstable();
-        let before = names.len();
-        names.dedup();
-        assert_eq!(names.len(), before, "a name is used twice");
-    }
-
-    #[test]
-    fn filters_are_all_of_some() {
-        let tags = BTreeSet::from(["lld", "pie"]);
-        let cases = [("", true), ("lld", true), ("bfd|lld pie", true), ("lld !pie", false), ("!gold", true)];
-        for (text, expected) in cases {
-            assert_eq!(Filter::parse(text).holds(&tags), expected, "{text}");
-        }
+    match features.iter().find(|feature| feature.words.is_empty()) {
+        Some(feature) => Err(format!("{}: no words", feature.name).into()),
+        None => Ok(features),
     }
 }

@@ -1,91 +1,47 @@
-//! `bench differ`: a matrix of small links, each done plainly and through lto-prune, must differ only as rules say.
+//! `bench differ`: a matrix of small links, plain and with lto-prune, differ only as rules allow.
 //!
-//! A link draws two to four features, a linker, a mode, a compiler, a level. What is compared is in `pair.rs` and
-//! `facts.rs`, what may differ in `rules.rs`. A link that differs is made smaller as long as the same line differs, and is
-//! kept with a script that repeats it.
+//! A link draws two to four features, a linker, a mode, a compiler, a level. The facts of both sides are compared, and `rules.rs` has the
+//! differences that pruning may make. A link that differs is kept with a script.
 
 mod case;
 mod drivers;
-mod facts;
 mod feature;
 mod options;
-mod pair;
-mod program;
-mod rules;
-mod tally;
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use self::case::DifferCase;
 use self::feature::Feature;
-use self::pair::{DifferTools, LinkPair};
-use self::rules::{Difference, RuleCounts};
-use self::tally::{DifferTally, Finding};
-use crate::corpus::{Corpus, find_linker, rust_linker};
+use crate::corpus::Corpus;
+use crate::pair::{LinkPair, PairTools};
+use crate::process::parallel;
+use crate::rules::{self, Difference, RULES, RuleCounts};
+use crate::table::{Table, count, publish};
 use crate::{Options, Result};
 
-/// Links of one run, if nothing else is said.
+/// Links of one run without `--count`.
 const COUNT: u64 = 500;
+/// Lines of a difference that are printed.
+const LINES: usize = 12;
+/// A link that differs is done so often by the linker alone, which may differ by chance: one in some 75 of wild's relocatable outputs with
+/// `--gc-sections` does.
+const CONTROLS: usize = 200;
 
-/// All linkers that are installed, or those asked for.
-fn linkers(options: &Options) -> Result<Vec<(&'static str, PathBuf)>> {
-    let mut found = Vec::new();
-    for name in ["lld", "rust-lld", "mold", "bfd", "gold", "wild"] {
-        let path = if name == "rust-lld" { rust_linker() } else { find_linker(name) };
-        let asked = options.linkers.iter().any(|l| l == name);
-        match path {
-            Ok(path) if asked || options.linkers.is_empty() => found.push((name, path)),
-            Err(e) if asked => return Err(e),
-            _ => {}
-        }
-    }
-    Ok(found)
-}
-
-/// A folder in which `ld` is each linker: a script, so that the linker's own name is in its messages both ways.
-fn shims(dir: &Path, tools: &[(&'static str, PathBuf)], pruner: &Path) -> Result<()> {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-    for (name, path) in tools {
-        let folder = dir.join(name);
-        std::fs::create_dir_all(&folder)?;
-        let script = folder.join("ld");
-        std::fs::write(&script, format!("#!/bin/sh\nexec {} \"$@\"\n", path.display()))?;
-        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755))?;
-    }
-    std::fs::create_dir_all(dir.join("ours"))?;
-    symlink(pruner, dir.join("ours/ld"))?;
-    Ok(())
-}
-
-/// What is left unexplained of a pair; the rest is counted.
+/// The lines of a pair that no rule explains. `counts` counts the others.
 fn unexplained(
     case: &DifferCase,
     features: &[Feature],
     pair: &LinkPair,
     counts: &mut RuleCounts,
 ) -> Vec<String> {
-    let all = pair.differences();
-    let words = case.words(features);
-    let mut left = Vec::new();
-    for line in &all {
-        let difference = Difference {
-            line,
-            all: &all,
-            plain: &pair.plain.facts,
-            words: &words,
-            plain_linked: pair.plain.linked,
-            overwrites_input: case.linker == "mold" && words.contains(&case.output(features)),
-        };
-        match rules::explain(&difference) {
-            Some(rule) => *counts.entry(rule).or_default() += 1,
-            None => left.push(line.clone()),
-        }
-    }
+    let (all, words) = (pair.differences(), case.words(features));
+    let overwrites_input = case.linker == "mold" && words.contains(&case.output(features));
+    let mut difference = Difference::new(&all, &pair.plain.facts, &words);
+    difference.overwrites_input = overwrites_input;
+    let mut left = rules::unexplained(difference, counts);
     if left.iter().any(|line| line[1..].starts_with("link status")) {
-        // Everything else follows from it.
+        // All other differences follow from it.
         left.retain(|line| {
             ["link status", "stdout", "stderr"].iter().any(|kind| line[1..].starts_with(kind))
         });
@@ -93,241 +49,194 @@ fn unexplained(
     left
 }
 
-/// Do one link in `dir`, which is emptied first.
-fn try_case(
-    case: &DifferCase,
-    features: &[Feature],
-    tools: &DifferTools,
-    dir: &Path,
-    control: bool,
-) -> Result<LinkPair> {
-    if dir.exists() {
-        std::fs::remove_dir_all(dir)?;
-    }
-    case.build(features, &tools.cache, &dir.join("inputs"))?;
-    pair::link(case, features, tools, dir, control)
+struct Differ<'a> {
+    features: &'a [Feature],
+    tools: &'a PairTools,
+    base: &'a Path,
 }
 
-/// Steps towards a simpler link, each by itself.
-const STEPS: &[fn(&mut DifferCase)] = &[
-    |c| c.as_needed = false,
-    |c| c.gc = false,
-    |c| c.old_output = false,
-    |c| c.main_last = false,
-    |c| c.report = false,
-    |c| c.sections = true,
-    |c| c.compiler = "gcc",
-    |c| c.level = "functions",
-    |c| c.optimise = "-O1",
-];
-
-/// A smaller link of which one of `lines` still differs.
-fn reduce(
-    case: &DifferCase,
-    lines: &[String],
-    features: &[Feature],
-    tools: &DifferTools,
-    dir: &Path,
-) -> DifferCase {
-    let mut best = case.clone();
-    let attempt = |best: &mut DifferCase, step: DifferCase| {
-        if step.describe_choices() == best.describe_choices() && step.parts == best.parts
-            || !step.fits(features)
-        {
-            return;
-        }
-        let Ok(pair) = try_case(&step, features, tools, dir, false) else { return };
-        if unexplained(&step, features, &pair, &mut RuleCounts::new()).iter().any(|l| lines.contains(l)) {
-            *best = step;
-        }
-    };
-    for index in (0..case.parts.len()).rev() {
-        let mut step = best.clone();
-        step.parts.remove(index);
-        attempt(&mut best, step);
+impl Differ<'_> {
+    /// Do one link in `dir`, which is emptied first.
+    fn link(&self, case: &DifferCase, dir: &Path, control: bool) -> Result<LinkPair> {
+        let _ = std::fs::remove_dir_all(dir);
+        let inputs = dir.join("inputs");
+        case.build(self.features, &self.base.join("cache"), &inputs)?;
+        case.paired(self.features, dir).link(self.tools, dir, &inputs, control)
     }
-    for change in STEPS {
-        let mut step = best.clone();
-        change(&mut step);
-        attempt(&mut best, step);
+
+    /// A script that does both links again, in the folder of `inputs`.
+    fn script(&self, case: &DifferCase, lines: &[String]) -> String {
+        let linker =
+            self.tools.linker(&case.linker).map(|path| path.display().to_string()).unwrap_or_default();
+        let line = case.line(self.features);
+        let quoted: Vec<String> = line.iter().map(|w| format!("'{w}'")).collect();
+        let comments: String = lines.iter().map(|line| format!("# {line}\n")).collect();
+        let small = DifferCase { report: false, ..case.clone() };
+        format!(
+            "#!/bin/sh\n# {}\n{comments}cd \"$(dirname \"$0\")\" && rm -rf again && mkdir again again/plain-ld again/our-ld\n\
+             linker=${{LINKER:-{linker}}}\nln -s \"${{LTO_PRUNE:-{}}}\" again/our-ld/ld\n\
+             printf '#!/bin/sh\\nexec %s \"$@\"\\n' \"$linker\" >again/plain-ld/ld; chmod +x again/plain-ld/ld\n\
+             export LTO_PRUNE_LINKER=$linker LTO_PRUNE_FLAGS='{}'\n\
+             for side in plain our; do\n    cp -r inputs again/$side; echo \"== $side\"\n    (cd again/$side; {} -B../$side-ld {}; echo \"status $?\")\ndone\n",
+            case.describe(self.features),
+            self.tools.pruner.display(),
+            small.paired(self.features, Path::new("")).flags,
+            quoted[0],
+            quoted[1..].join(" ")
+        )
     }
-    best
-}
 
-/// A script that does both links again, beside the folder `inputs`.
-fn script(case: &DifferCase, features: &[Feature], tools: &DifferTools, lines: &[String]) -> String {
-    let path = tools.linkers.iter().find(|l| l.0 == case.linker).map(|l| l.1.display().to_string());
-    let quoted: Vec<String> = case.line(features).iter().map(|w| format!("'{w}'")).collect();
-    let mut text = format!("#!/bin/sh\n# {}\n", case.describe(features));
-    for line in lines {
-        text.push_str(&format!("# {line}\n"));
-    }
-    text.push_str("cd \"$(dirname \"$0\")\" && rm -rf again && mkdir again again/plain-ld again/our-ld\n");
-    text.push_str(&format!("linker=${{LINKER:-{}}}\n", path.unwrap_or_default()));
-    text.push_str(&format!("ln -s \"${{LTO_PRUNE:-{}}}\" again/our-ld/ld\n", tools.pruner.display()));
-    text.push_str(
-        "printf '#!/bin/sh\\nexec %s \"$@\"\\n' \"$linker\" >again/plain-ld/ld; chmod +x again/plain-ld/ld\n",
-    );
-    text.push_str(&format!(
-        "export LTO_PRUNE_LINKER=$linker LTO_PRUNE_FLAGS='{}'\n",
-        pair::flags(case, Path::new("/dev/stderr")).replace(" --prune-report=/dev/stderr", "")
-    ));
-    text.push_str(&format!(
-        "for side in plain our; do\n    cp -r inputs again/$side; echo \"== $side\"\n    (cd again/$side; {} -B../$side-ld {}; echo \"status $?\")\ndone\n",
-        quoted[0],
-        quoted[1..].join(" ")
-    ));
-    text
-}
-
-/// What makes two lines that differ the same finding. A status says nothing of its cause, and our warnings are one.
-fn key(case: &DifferCase, line: &str) -> String {
-    let line = match line {
-        _ if line[1..].starts_with("link status") => "status",
-        _ if rules::is_limit(line) => "our warning",
-        _ => line,
-    };
-    format!("{}: {line}", case.linker)
-}
-
-/// How often a link that differs is done twice by the linker alone, which may differ by chance: what wild leaves of an output when it
-/// dies depends on its threads, and one in some 75 of its relocatable outputs with `--gc-sections` is another.
-const CONTROLS: usize = 200;
-
-/// One seed: link, compare, and if it differs make it smaller and keep it.
-fn run_seed(
-    seed: u64,
-    features: &[Feature],
-    tools: &DifferTools,
-    base: &Path,
-    seen: &Mutex<BTreeSet<String>>,
-    tally: &mut DifferTally,
-) {
-    let names: Vec<&'static str> = tools.linkers.iter().map(|l| l.0).collect();
-    let case = DifferCase::draw(seed, features, &names);
-    let dir = base.join(format!("try-{seed}"));
-    let pair = match try_case(&case, features, tools, &dir, false) {
-        Ok(pair) => pair,
-        Err(e) => {
-            tally.broken.push(format!("seed {seed}: {}: {e}", case.describe(features)));
-            return;
-        }
-    };
-    let mut counts = RuleCounts::new();
-    let mut left = unexplained(&case, features, &pair, &mut counts);
-    let keys = |left: &[String]| left.iter().map(|line| key(&case, line)).collect::<Vec<_>>();
-    let known = {
-        let seen = seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        keys(&left).iter().all(|key| seen.contains(key))
-    };
-    if !left.is_empty() && !known {
-        let mut is_unsteady = false;
-        for _ in 0..CONTROLS {
-            match try_case(&case, features, tools, &dir, true) {
-                Ok(control) => {
-                    let by_itself = control.differences();
-                    left.retain(|line| !by_itself.iter().any(|other| other[1..] == line[1..]));
-                    is_unsteady |= !by_itself.is_empty();
-                }
-                Err(e) => tally.broken.push(format!("seed {seed}, again: {e}")),
+    /// One seed: link, compare, and if it differs reduce it and keep it.
+    fn run_seed(&self, seed: u64) -> DifferTally {
+        let mut tally = DifferTally::default();
+        let names: Vec<String> = self.tools.linkers.iter().map(|l| l.0.clone()).collect();
+        let case = DifferCase::draw(seed, self.features, &names);
+        let dir = self.base.join(format!("try-{seed}"));
+        let pair = match self.link(&case, &dir, false) {
+            Ok(pair) => pair,
+            Err(e) => {
+                println!("not tried: seed {seed}: {}: {e}", case.describe(self.features));
+                tally.broken += 1;
+                return tally;
+            }
+        };
+        let mut counts = RuleCounts::new();
+        let mut left = unexplained(&case, self.features, &pair, &mut counts);
+        for _ in 0..if left.is_empty() { 0 } else { CONTROLS } {
+            if let Ok(control) = self.link(&case, &dir, true) {
+                let alone = control.differences();
+                left.retain(|line| !alone.iter().any(|other| other[1..] == line[1..]));
+                tally.unsteady = tally.unsteady.max(usize::from(!alone.is_empty()));
             }
             if left.is_empty() {
                 break;
             }
         }
-        tally.unsteady += usize::from(is_unsteady);
-        seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(keys(&left));
+        tally.add(&case, self.features, &pair, counts, !left.is_empty());
+        if !left.is_empty() {
+            let kept = self.base.join(seed.to_string());
+            let _ = std::fs::remove_dir_all(&kept);
+            let _ = std::fs::rename(&dir, &kept);
+            let _ = std::fs::write(kept.join("reproduce.sh"), self.script(&case, &left));
+            println!("FAILED seed {seed}: {}", case.describe(self.features));
+            println!("  {}", case.words(self.features).join(" "));
+            left.iter().take(LINES).for_each(|line| println!("    {line}"));
+            let line = left.first().map(String::as_str).unwrap_or_default();
+            tally.findings.push(format!("seed {seed}, {}: `{line}`", case.describe(self.features)));
+        }
+        let _ = std::fs::remove_dir_all(&dir);
+        tally
     }
-    tally.add(&case, features, &pair, &counts, &left);
-    if !left.is_empty() && known {
-        tally.repeated += 1;
-    } else if !left.is_empty() {
-        let has_status = left.iter().any(|line| line[1..].starts_with("link status"));
-        left.retain(|line| !has_status || line[1..].starts_with("link status"));
-        let small = reduce(&case, &left, features, tools, &dir);
-        let kept = base.join(seed.to_string());
-        let again = try_case(&small, features, tools, &dir, false)
-            .map(|pair| unexplained(&small, features, &pair, &mut RuleCounts::new()));
-        // A difference that is not there the second time is reported as it was first seen.
-        let (small, lines) = match again {
-            Ok(lines) if !lines.is_empty() => (small, lines),
-            _ => (case, left),
-        };
-        let text = script(&small, features, tools, &lines);
-        let _ = std::fs::remove_dir_all(&kept);
-        let _ = std::fs::rename(&dir, &kept);
-        let _ = std::fs::write(kept.join("reproduce.sh"), text);
-        tally.findings.push(Finding::new(&small, features, lines));
-    }
-    let _ = std::fs::remove_dir_all(&dir);
 }
 
+/// Links, links that fail alone, pruned links, explained lines, links with an unexplained line.
+type LinkCounts = [usize; 5];
+
+#[derive(Debug, Default)]
+struct DifferTally {
+    /// By linker, mode and feature; `all` is the sum.
+    counts: BTreeMap<String, LinkCounts>,
+    rules: RuleCounts,
+    findings: Vec<String>,
+    /// Links that differ if the linker alone does them twice; those lines are left out.
+    unsteady: usize,
+    broken: usize,
+}
+
+impl DifferTally {
+    fn add(
+        &mut self,
+        case: &DifferCase,
+        features: &[Feature],
+        pair: &LinkPair,
+        rules: RuleCounts,
+        differs: bool,
+    ) {
+        let explained = rules.values().sum();
+        let numbers = [
+            1,
+            usize::from(!pair.plain.linked),
+            usize::from(pair.is_pruned()),
+            explained,
+            usize::from(differs),
+        ];
+        let names = ["all", &case.linker, case.mode_name()].map(|name| format!("*{name}*"));
+        self.counts.extend(names.map(|name| (name, numbers)));
+        self.counts.extend(case.parts.iter().map(|part| (features[part.feature].name.clone(), numbers)));
+        self.rules = rules;
+    }
+
+    fn join(&mut self, other: DifferTally) {
+        for (name, numbers) in other.counts {
+            let sums = self.counts.entry(name).or_default();
+            sums.iter_mut().zip(numbers).for_each(|(sum, n)| *sum += n);
+        }
+        other.rules.into_iter().for_each(|(rule, n)| *self.rules.entry(rule).or_default() += n);
+        self.unsteady += other.unsteady;
+        self.broken += other.broken;
+        self.findings.extend(other.findings);
+    }
+
+    fn body(&self) -> String {
+        let mut table = Table::new(" | links | fail alone | pruned | explained | unexplained");
+        for (name, numbers) in &self.counts {
+            let cells = numbers.iter().map(|n| count(*n as u64));
+            table.row(&std::iter::once(name.clone()).chain(cells).collect::<Vec<_>>());
+        }
+        let mut rules = Table::new("rule | times | reason");
+        for (name, reason, _) in RULES {
+            let times = self.rules.get(name).copied().unwrap_or(0);
+            rules.row(&[(*name).to_owned(), count(times as u64), (*reason).to_owned()]);
+        }
+        let findings: String = self.findings.iter().map(|finding| format!("\n- {finding}\n")).collect();
+        format!(
+            "{}\n{}\n{} links differ if the linker alone does them twice; {} were not tried. Unexplained: {}.\n{findings}",
+            table.as_str(),
+            rules.as_str(),
+            self.unsteady,
+            self.broken,
+            self.findings.len()
+        )
+    }
+}
+
+/// The command. True if rules explain every difference.
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
-    let features = feature::all()?;
-    let linkers = linkers(options)?;
+    let mut features = feature::all()?;
+    let base = corpus.root.join("work/differ");
+    std::fs::create_dir_all(base.join("cache"))?;
+    let known = ["lld", "rust-lld", "mold", "bfd", "gold", "wild"];
+    let tools = PairTools::new(&corpus.pruner, &options.linkers, &known, &base)?;
     if options.list_options {
         let body = format!(
-            "Options that no feature of `bench differ` has: of other machines and systems, of link-time optimisation, and what can't be compared.\n\n{}",
-            options::unused(&features, &linkers)?
+            "Options that no feature of `bench differ` has: of other machines and systems, of link-time optimisation, and options with nothing to compare.\n\n{}",
+            options::unused(&features, &tools.linkers)?
         );
-        crate::table::publish(corpus, options, "options", "Options that no link compares", &body)?;
-        return Ok(true);
+        return publish(true, corpus, options, ("options", "Options that no link compares"), &body);
     }
-    let features = match options.only.is_empty() {
-        true => features,
-        false => features.into_iter().filter(|f| options.only.contains(&f.name)).collect(),
-    };
-    let base = corpus.root.join("work/differ");
-    let tools = DifferTools {
-        pruner: corpus.pruner.clone(),
-        linkers,
-        cache: base.join("cache"),
-        shims: base.join("shims"),
-        host: base.join("host"),
-    };
-    if tools.shims.exists() {
-        std::fs::remove_dir_all(&tools.shims)?;
+    features.retain(|f| options.only.is_empty() || options.only.contains(&f.name));
+    let (first, links) = (options.seed, options.count.unwrap_or(COUNT));
+    let differ = Differ { features: &features, tools: &tools, base: &base };
+    let mut total = DifferTally::default();
+    for tally in parallel(options.jobs, links as usize, |number| differ.run_seed(first + number as u64)) {
+        total.join(tally);
     }
-    std::fs::create_dir_all(&tools.cache)?;
-    shims(&tools.shims, &tools.linkers, &tools.pruner)?;
-    let host = case::built(&program::host(), "gcc", &["-O1".to_owned()], &tools.cache)?;
-    case::copy_files(&host, &tools.host)?;
-
-    let first = options.seed;
-    let last = first + options.count.unwrap_or(COUNT);
-    let next = AtomicU64::new(first);
-    let total = Mutex::new(DifferTally::default());
-    let seen = Mutex::new(BTreeSet::new());
-    std::thread::scope(|scope| {
-        for _ in 0..options.jobs {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= last {
-                        break;
-                    }
-                    let mut tally = DifferTally::default();
-                    run_seed(seed, &features, &tools, &base, &seen, &mut tally);
-                    tally.print_findings();
-                    total.lock().unwrap_or_else(std::sync::PoisonError::into_inner).join(tally);
-                }
-            });
-        }
-    });
-    let total = total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let title = "Small links of every kind, plain and pruned";
-    let mut body = total.body(&features, &tools, first, last);
-    let mut left = Vec::new();
+    let mut good = total.findings.is_empty() && total.broken == 0;
+    let names: Vec<&str> = tools.linkers.iter().map(|l| l.0.as_str()).collect();
+    let mut body = format!(
+        "`bench differ --seed={first} --count={links} --linkers={}`: {} features. A link is pruned if its output is another file than the plain \
+         one's. Explained are lines that differ, unexplained links with a line that no rule explains.\n\n{}",
+        names.join(","),
+        features.len(),
+        total.body()
+    );
     if options.only.is_empty() && options.linkers.is_empty() {
-        let (table, unexplained) = drivers::compare(&tools.pruner, &base.join("drivers"))?;
+        let (table, left) = drivers::compare(&tools.pruner, &base.join("drivers"))?;
         body.push_str(&format!(
             "\nCompilers that choose their linker, with it and with the shim of its name:\n\n{table}"
         ));
-        left = unexplained;
+        left.iter().for_each(|line| body.push_str(&format!("\n- `{line}`\n")));
+        good &= left.is_empty();
     }
-    for line in &left {
-        body.push_str(&format!("\n- `{line}`\n"));
-    }
-    crate::table::publish(corpus, options, "differ", title, &body)?;
-    Ok(total.findings.is_empty() && total.broken.is_empty() && left.is_empty())
+    publish(good, corpus, options, ("differ", "Small links of every kind, plain and pruned"), &body)
 }

@@ -1,4 +1,4 @@
-//! Which options of the installed linkers no feature uses: each linker's own `--help` is the checklist.
+//! The options of the installed linkers, as `--help` lists them, that no feature uses.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -6,81 +6,44 @@ use std::process::Command;
 
 use super::feature::Feature;
 use crate::Result;
+use crate::process::output;
 
 /// The options in a help text, without dashes and values; `z NAME` for keywords of `-z`.
 fn offered(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for line in text.lines() {
-        let trimmed = line.trim_start();
-        if !trimmed.starts_with('-') {
-            continue;
-        }
-        // What follows two blanks or a tab is the description.
-        let head = trimmed.split("  ").next().unwrap_or_default().split('\t').next().unwrap_or_default();
-        for word in head.split([',', ' ']).map(str::trim) {
+    for line in text.lines().map(str::trim_start).filter(|line| line.starts_with('-')) {
+        // Two blanks or a tab begin the description.
+        let head = line.split("  ").next().unwrap_or_default().split('\t').next().unwrap_or_default();
+        for word in head.split([',', ' ']).map(str::trim).filter(|word| word.starts_with('-')) {
             let name = word.trim_start_matches('-').split(['=', '[', '<', '(']).next().unwrap_or_default();
-            if word.starts_with('-') && !name.is_empty() && name != "z" {
-                found.insert(name.to_owned());
-            }
+            found.extend((!name.is_empty() && name != "z").then(|| name.to_owned()));
         }
         if let Some(rest) = head.strip_prefix("-z ") {
-            let name = rest.split([' ', '=', ',']).next().unwrap_or_default();
-            found.insert(format!("z {name}"));
+            found.insert(format!("z {}", rest.split([' ', '=', ',']).next().unwrap_or_default()));
         }
     }
     found
 }
 
-/// The options that features have on their lines, in the same form.
-fn used(features: &[Feature]) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for (_, words) in features.iter().flat_map(|f| &f.words) {
-        for (index, word) in words.iter().enumerate() {
-            let Some(word) = word.strip_prefix('-') else { continue };
-            if word == "z" {
-                let keyword = words.get(index + 1).map(String::as_str).unwrap_or_default();
-                found.insert(format!("z {}", keyword.split('=').next().unwrap_or_default()));
-                continue;
-            }
-            let name = word.trim_start_matches('-').split('=').next().unwrap_or_default();
-            found.insert(name.to_owned());
-            if !word.starts_with('-') && name.len() > 1 {
-                // `-lfoo` is `-l`.
-                found.insert(name[..1].to_owned());
-            }
-        }
-    }
+pub(crate) fn unused(features: &[Feature], linkers: &[(String, PathBuf)]) -> Result<String> {
     // On every line, or drawn for it.
-    found.extend(["o", "gc-sections", "as-needed", "shared", "static", "pie", "r"].map(str::to_owned));
-    found
-}
-
-pub(crate) fn unused(features: &[Feature], linkers: &[(&'static str, PathBuf)]) -> Result<String> {
-    let used = used(features);
+    let mut used: BTreeSet<String> =
+        ["o", "gc-sections", "as-needed", "shared", "static", "pie", "r"].map(str::to_owned).into();
+    for (_, words) in features.iter().flat_map(|f| &f.words) {
+        for (index, word) in words.iter().enumerate().filter(|(_, word)| word.starts_with('-')) {
+            let name = word.trim_start_matches('-').split('=').next().unwrap_or_default();
+            let value = words.get(index + 1).and_then(|value| value.split('=').next()).unwrap_or_default();
+            used.insert(if word == "-z" { format!("z {value}") } else { name.to_owned() });
+            // `-lfoo` is `-l`.
+            used.extend(name.get(..1).filter(|_| !word.starts_with("--")).map(str::to_owned));
+        }
+    }
     let mut text = String::new();
     for (name, path) in linkers {
-        let output = Command::new(path).arg("--help").output()?;
-        let offered = offered(&String::from_utf8_lossy(&output.stdout));
-        let unused: Vec<&str> = offered.iter().filter(|o| !used.contains(*o)).map(String::as_str).collect();
-        text.push_str(&format!(
-            "- {name}: {} of the {} that `--help` has: {}\n",
-            unused.len(),
-            offered.len(),
-            unused.join(", ")
-        ));
+        let offered = offered(&output(Command::new(path).arg("--help"))?);
+        let unused: Vec<&str> = offered.difference(&used).map(String::as_str).collect();
+        let (n, all) = (unused.len(), offered.len());
+        text.push_str(&format!("- {name}: {n} of the {all} that `--help` has: {}\n", unused.join(", ")));
     }
     Ok(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_are_found_in_help_texts() {
-        let text =
-            "  -a, --all=<x>   all of it\n  -z relro        read-only\nUsage: -x\n  --one, --two[=N]\tboth";
-        let found: Vec<String> = offered(text).into_iter().collect();
-        assert_eq!(found, ["a", "all", "one", "two", "z relro"]);
-    }
 }

@@ -1,61 +1,33 @@
-//! Why the two differ: each section that only one side keeps gets a reason that this tool has proved, or none.
+//! Why a section is kept on one side only: a proved reason, or an error.
 //!
-//! Dropped by the pruner alone. lld takes every unwind table as a root: all CIEs' personality routines, and all
-//! exception tables outside groups, also those of functions that it removed itself (lld/ELF/MarkLive.cpp,
-//! `scanEhFrameSection`). So a table is explained if every FDE that names it is of a function that isn't kept, a
-//! personality if no FDE under a CIE that names it is; and whatever hangs on those alone is explained with them.
-//! And nothing that the pruner keeps may refer to what it drops: that holds however the reason is called.
+//! Dropped by the pruner alone: lld takes every CIE's personality and every exception table outside groups as a root, also those of
+//! functions that it removed (lld/ELF/MarkLive.cpp, `scanEhFrameSection`). So a table is explained if no FDE of a kept function names it, a
+//! personality if no such FDE is under its CIE, and so are sections that only these reach. No kept section may refer to a dropped one.
 //!
-//! Kept by the pruner alone. Sections outside the standard families are its roots where the line has no
-//! `--gc-sections`; what they reach stays with them. So does what an object has as undefined without referring to it (rustc's list of
-//! what is exported): lld removes the section and leaves the symbol defined. A section without bytes is nobody's concern.
+//! Kept by the pruner alone: without `--gc-sections` on the line, sections outside the standard families are its roots. An undefined symbol
+//! without a relocation (rustc's list of exports) is a root too. Sections without bytes do not count.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 use super::objects::{LinkObjects, ReferenceTarget, SectionRef};
 
-/// Why a section is on one side only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum SectionReason {
-    Empty,
-    DeadExceptionTable,
-    DeadPersonality,
-    /// Only reachable through the two above.
-    BehindDeadUnwind,
-    NonStandardName,
-    BehindNonStandardName,
-    /// An object has it as undefined and does not refer to it.
-    Declared,
-    BehindDeclared,
-    /// The pruner keeps something that refers to it.
-    Dangling,
-    Unexplained,
-}
+/// Why a section is on one side only: the text in the table.
+pub(super) type SectionReason = &'static str;
 
-impl SectionReason {
-    pub(super) fn text(self) -> &'static str {
-        match self {
-            SectionReason::Empty => "no bytes",
-            SectionReason::DeadExceptionTable => "exception table of dropped functions only",
-            SectionReason::DeadPersonality => "personality of CIEs without a kept function",
-            SectionReason::BehindDeadUnwind => "reached only from such a table or personality",
-            SectionReason::NonStandardName => {
-                "name outside the standard families, and no --gc-sections on the line"
-            }
-            SectionReason::BehindNonStandardName => "reached from a section with such a name",
-            SectionReason::Declared => {
-                "an object has it as undefined, so that the link fails unless it is defined"
-            }
-            SectionReason::BehindDeclared => "reached from what has to be defined",
-            SectionReason::Dangling => "DANGLING: something kept refers to it",
-            SectionReason::Unexplained => "UNEXPLAINED",
-        }
-    }
+const EMPTY: SectionReason = "no bytes";
+const DEAD_TABLE: SectionReason = "exception table of dropped functions only";
+const DEAD_PERSONALITY: SectionReason = "personality of CIEs without a kept function";
+const BEHIND_DEAD_UNWIND: SectionReason = "reached only from such a table or personality";
+const ODD_NAME: SectionReason = "name outside the standard families, and no --gc-sections on the line";
+const BEHIND_ODD_NAME: SectionReason = "reached from a section with such a name";
+const DECLARED: SectionReason = "an object has it as undefined, so that the link fails unless it is defined";
+const BEHIND_DECLARED: SectionReason = "reached from a section that has to be defined";
+const DANGLING: SectionReason = "DANGLING: a kept section refers to it";
+const UNEXPLAINED: SectionReason = "UNEXPLAINED";
 
-    pub(super) fn is_error(self) -> bool {
-        matches!(self, SectionReason::Dangling | SectionReason::Unexplained)
-    }
+pub(super) fn is_error(reason: SectionReason) -> bool {
+    [DANGLING, UNEXPLAINED].contains(&reason)
 }
 
 /// Facts by section, over which both directions are explained.
@@ -74,16 +46,13 @@ impl SectionFacts<'_> {
         let differs = |n: SectionRef| (self.lld)(n) && !(self.ours)(n);
         let mut reasons = Reasons::new();
         let mut queue = VecDeque::new();
-        // Seeds: what unwind tables point to, unless a frame of a kept function does.
+        // Seeds are the targets of unwind tables, unless a frame of a kept function has them.
         let mut held: HashMap<SectionRef, bool> = HashMap::new();
         let mut seeds: Vec<(SectionRef, SectionReason)> = Vec::new();
         for (o, object) in self.link_objects.objects.iter().enumerate() {
             for frame in &object.frames {
                 let live = frame.function.as_ref().is_none_or(|f| self.kept_function(o, f));
-                let parts = [
-                    (&frame.tables, SectionReason::DeadExceptionTable),
-                    (&frame.personality, SectionReason::DeadPersonality),
-                ];
+                let parts = [(&frame.tables, DEAD_TABLE), (&frame.personality, DEAD_PERSONALITY)];
                 for (targets, reason) in parts {
                     for node in
                         targets.iter().flat_map(|t| self.link_objects.resolve(o, t)).filter(|n| differs(*n))
@@ -95,17 +64,17 @@ impl SectionFacts<'_> {
             }
         }
         for (node, reason) in seeds {
-            let reason = if held.get(&node) == Some(&true) { SectionReason::Dangling } else { reason };
+            let reason = if held.get(&node) == Some(&true) { DANGLING } else { reason };
             if reasons.insert(node, reason).is_none() {
                 queue.push_back(node);
             }
         }
-        self.spread(&mut reasons, queue, &differs, SectionReason::BehindDeadUnwind);
-        // However it is explained, nothing kept may need it.
+        self.spread(&mut reasons, queue, &differs, BEHIND_DEAD_UNWIND);
+        // Even an explained section may not be needed by a kept one.
         for (o, object) in self.link_objects.objects.iter().enumerate() {
             for (_, target) in object.references.iter().filter(|(from, _)| (self.ours)((o, *from))) {
                 for node in self.certain(o, target).filter(|n| differs(*n)) {
-                    reasons.insert(node, SectionReason::Dangling);
+                    reasons.insert(node, DANGLING);
                 }
             }
         }
@@ -120,26 +89,26 @@ impl SectionFacts<'_> {
         for node in self.link_objects.nodes().filter(|n| differs(*n)) {
             let odd = self.link_objects.section(node).is_some_and(|s| !standard_family(&s.name));
             if odd && !self.gc_on_line {
-                reasons.insert(node, SectionReason::NonStandardName);
+                reasons.insert(node, ODD_NAME);
                 queue.push_back(node);
             }
         }
-        self.spread(&mut reasons, queue, &differs, SectionReason::BehindNonStandardName);
+        self.spread(&mut reasons, queue, &differs, BEHIND_ODD_NAME);
         let mut queue = VecDeque::new();
         for (o, object) in self.link_objects.objects.iter().enumerate() {
             let declared = object.declared.iter().flat_map(|target| self.link_objects.resolve(o, target));
             for node in declared.filter(|n| differs(*n)) {
                 if let Entry::Vacant(entry) = reasons.entry(node) {
-                    entry.insert(SectionReason::Declared);
+                    entry.insert(DECLARED);
                     queue.push_back(node);
                 }
             }
         }
-        self.spread(&mut reasons, queue, &differs, SectionReason::BehindDeclared);
+        self.spread(&mut reasons, queue, &differs, BEHIND_DECLARED);
         self.all(&differs, &reasons)
     }
 
-    /// Carry `reason` along references to every differing section that has none yet.
+    /// Carry `reason` along references to every differing section without a reason.
     fn spread(
         &self,
         reasons: &mut Reasons,
@@ -173,8 +142,8 @@ impl SectionFacts<'_> {
     ) -> Vec<(SectionRef, SectionReason)> {
         let reason = |n: SectionRef| match reasons.get(&n) {
             Some(r) => *r,
-            None if self.link_objects.section(n).is_some_and(|s| s.size == 0) => SectionReason::Empty,
-            None => SectionReason::Unexplained,
+            None if self.link_objects.section(n).is_some_and(|s| s.size == 0) => EMPTY,
+            None => UNEXPLAINED,
         };
         self.link_objects.nodes().filter(|n| differs(*n)).map(|n| (n, reason(n))).collect()
     }
@@ -188,7 +157,7 @@ impl SectionFacts<'_> {
         nodes.into_iter().any(self.ours)
     }
 
-    /// What `target` means if that is beyond doubt: a definition in the link of which there is one.
+    /// The section that `target` means, if the link has exactly one definition of it.
     fn certain(&self, object: usize, target: &ReferenceTarget) -> impl Iterator<Item = SectionRef> + use<> {
         let mut nodes = self.link_objects.resolve(object, target);
         nodes.retain(|n| self.link_objects.section(*n).is_some_and(|s| !s.discarded));
@@ -201,48 +170,9 @@ impl SectionFacts<'_> {
 
 /// Whether a name is one that compilers give to sections without being asked by the program.
 fn standard_family(name: &str) -> bool {
-    const FAMILIES: [&str; 20] = [
-        ".text",
-        ".rodata",
-        ".data",
-        ".bss",
-        ".tdata",
-        ".tbss",
-        ".gcc_except_table",
-        ".init_array",
-        ".fini_array",
-        ".preinit_array",
-        ".ctors",
-        ".dtors",
-        ".init",
-        ".fini",
-        ".ldata",
-        ".lbss",
-        ".lrodata",
-        ".ltext",
-        ".sdata",
-        ".sbss",
-    ];
-    FAMILIES.iter().any(|f| name.strip_prefix(f).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::standard_family;
-
-    #[test]
-    fn families() {
-        let cases = [
-            (".text", true),
-            (".text.unlikely.f", true),
-            (".data.rel.ro.x", true),
-            (".textual", false),
-            ("my_section", false),
-            (".gcc_except_table._Z1fv", true),
-            (".tm_clone_table", false),
-        ];
-        for (name, expected) in cases {
-            assert_eq!(standard_family(name), expected, "{name}");
-        }
-    }
+    const FAMILIES: &str = ".text .rodata .data .bss .tdata .tbss .gcc_except_table .init_array .fini_array .preinit_array .ctors .dtors \
+                            .init .fini .ldata .lbss .lrodata .ltext .sdata .sbss";
+    FAMILIES
+        .split_whitespace()
+        .any(|f| name.strip_prefix(f).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }

@@ -1,8 +1,7 @@
-//! The objects of a link as this tool sees them: allocated sections, who refers to whom, unwind tables.
+//! The objects of a link: allocated sections, their references, their unwind tables.
 //!
-//! It reads with the `object` crate and shares no code with the pruner, because it is what the pruner is held
-//! against. It trusts its inputs (compilers made them minutes ago) and resolves a name to *every* definition of it in
-//! the link: for explaining why something was kept that is enough, and it can't hide a dangling reference.
+//! The `object` crate reads them, so that no code is shared with the pruner. A name resolves to every definition of it in the link, which
+//! cannot hide a dangling reference.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -24,10 +23,9 @@ pub(super) struct InputSection {
     pub(super) name: String,
     /// It is a number of bytes.
     pub(super) size: u64,
-    /// Allocated, and of the kind that garbage collection decides about.
+    /// It is allocated, and garbage collection decides about it.
     pub(super) collectable: bool,
-    pub(super) merge: bool,
-    /// In a COMDAT group of which an earlier object brought the copy that counts.
+    /// It is in a COMDAT group that an earlier object has too.
     pub(super) discarded: bool,
 }
 
@@ -37,7 +35,7 @@ pub(super) enum ReferenceTarget {
     Name(String),
 }
 
-/// An FDE and what it and its CIE refer to.
+/// An FDE, with the targets of its references and of its CIE's.
 #[derive(Debug, Default)]
 pub(super) struct Frame {
     pub(super) function: Option<ReferenceTarget>,
@@ -66,7 +64,7 @@ pub(super) struct LinkObjects {
 }
 
 impl LinkObjects {
-    /// Read the files that lld's `--trace` named; those that are no relocatable objects are passed over.
+    /// Read the relocatable objects among the files that lld's `--trace` named.
     pub(super) fn read(dir: &Path, trace: &[String]) -> Result<LinkObjects> {
         let mut link_objects = LinkObjects::default();
         let mut signatures = HashSet::new();
@@ -125,26 +123,17 @@ pub(super) fn label(dir: &Path, name: &str) -> String {
     }
 }
 
-/// The bytes of an input; of several members of one name, the `nth`. None for what isn't there (a shared library by
-/// soname, say).
+/// The bytes of an input; of several members of one name, the `nth`. `None` for a file that is not there.
 fn contents(dir: &Path, name: &str, nth: usize) -> Result<Option<Vec<u8>>> {
     let (path, member) = split_member(name);
     let Ok(data) = fs::read(dir.join(path)) else { return Ok(None) };
     let Some(member) = member else { return Ok(Some(data)) };
     let archive = ArchiveFile::parse(&*data)?;
-    let mut found = None;
-    let mut left = nth;
-    for m in archive.members() {
-        let m = m?;
-        if m.name() == member.as_bytes() {
-            found = Some(m.data(&*data)?.to_vec());
-            if left == 0 {
-                break;
-            }
-            left -= 1;
-        }
-    }
-    Ok(found)
+    let members =
+        archive.members().filter_map(std::result::Result::ok).filter(|m| m.name() == member.as_bytes());
+    // A member that is listed again is read once.
+    let found = members.take(nth + 1).last();
+    Ok(found.map(|m| m.data(&*data)).transpose()?.map(<[u8]>::to_vec))
 }
 
 fn read_object(data: &[u8], label: String, signatures: &mut HashSet<String>) -> Result<Option<InputObject>> {
@@ -166,7 +155,6 @@ fn read_object(data: &[u8], label: String, signatures: &mut HashSet<String>) -> 
         let made = name == ".eh_frame" || name == ".note.gnu.property";
         object.sections[index] = InputSection {
             collectable: flags & elf::SHF_ALLOC.0 != 0 && flags & elf::SHF_EXCLUDE.0 == 0 && !made,
-            merge: flags & elf::SHF_MERGE.0 != 0,
             size: section.size(),
             discarded: false,
             name,
@@ -253,38 +241,4 @@ fn frames(data: &[u8], relocations: &[(u64, ReferenceTarget)]) -> Vec<Frame> {
         at = end;
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn frames_find_function_table_and_personality() {
-        // A CIE of 12 bytes with a relocation inside, then an FDE of 16 that points back to it.
-        let mut data = Vec::new();
-        data.extend(12u32.to_le_bytes());
-        data.extend([0; 12]);
-        data.extend(16u32.to_le_bytes());
-        data.extend(20u32.to_le_bytes());
-        data.extend([0; 12]);
-        let relocations = [
-            (10, ReferenceTarget::Name("p".into())),
-            (24, ReferenceTarget::Section(1)),
-            (29, ReferenceTarget::Section(2)),
-        ];
-        let found = frames(&data, &relocations);
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].function, Some(ReferenceTarget::Section(1)));
-        assert_eq!(found[0].tables, [ReferenceTarget::Section(2)]);
-        assert_eq!(found[0].personality, [ReferenceTarget::Name("p".into())]);
-    }
-
-    #[test]
-    fn members_are_split_from_paths() {
-        let cases = [("a.o", ("a.o", None)), ("d(1)/l.a(m.o)", ("d(1)/l.a", Some("m.o")))];
-        for (name, expected) in cases {
-            assert_eq!(split_member(name), expected);
-        }
-    }
 }

@@ -1,12 +1,9 @@
-//! The command `mutate`: links with a damaged input end alike, plain and through lto-prune.
+//! `bench mutate`: links with a damaged input end the same, plain and with lto-prune.
 //!
-//! A small program of C or C++ has one of its files damaged: bits, bytes, fields of headers and tables, the end cut off. Each linker in turn
-//! links it alone and with lto-prune in front. Equal must be the exit status; where the linker refuses, lto-prune says
-//! nothing; no message is of a panic; and where the links succeed, the programs end alike. Programs run as nobody, for two seconds, since
-//! damaged code may do anything. Not compared is one that a signal ends in the plain link too, that does not end, or that does something else
-//! when an object stands before the others or when the linker itself collects sections: it reads or runs what is beside its objects.
-
-mod bytes;
+//! A file of a small program is damaged: bits, bytes, fields of headers and tables, the end cut off. Each linker in turn links it alone and
+//! with lto-prune in front. The exit status must be equal; lto-prune prints nothing if the linker refuses, and never panics; the programs
+//! end the same. Programs run as nobody, for two seconds, since damaged code may do anything. A program is not compared if a signal ends
+//! it in the plain link too, if it does not end, or if it depends on the layout: it reads or runs bytes outside its objects.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,176 +11,88 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 
-use crate::corpus::{Corpus, find_linker};
-use crate::link_programs::SplitMix64;
+use crate::corpus::{Corpus, find_linker, folder_of};
+use crate::process::run_ok;
+use crate::rng::Rng;
 use crate::table::{Table, publish};
+use crate::texts::blocks;
 use crate::{Options, Result};
 
-/// A link: its words, and those files of it that are damaged.
-struct DamagedLink {
-    words: &'static [&'static str],
-    files: &'static [&'static str],
-}
-
-const CASES: &[DamagedLink] = &[
-    DamagedLink { words: &["a.o", "b.o", "c.o"], files: &["a.o", "b.o", "c.o"] },
-    DamagedLink { words: &["a.o", "lib.a"], files: &["lib.a", "a.o"] },
-    DamagedLink { words: &["--gc-sections", "p.o", "q.o", "b.o"], files: &["p.o", "q.o"] },
-    DamagedLink { words: &["a.o", "b.o", "c.o", "-T", "t.ld"], files: &["t.ld"] },
-    DamagedLink {
-        words: &["-shared", "a.pic.o", "b.pic.o", "--version-script=v.map"],
-        files: &["v.map", "a.pic.o"],
-    },
-    DamagedLink {
-        words: &["a.o", "lib.a", "s.so", "--dynamic-linker=/lib64/ld-linux-x86-64.so.2"],
-        files: &["s.so"],
-    },
-];
-
-const SOURCES: &[(&str, &str)] = &[
-    (
-        "a.c",
-        "int b(int); int c(const char *); static int z(int x) { return x * 2; } static int y(int x) { return x - 3; }\n\
-         int (*const table[])(int) = { z, y, b }; int unused(int x) { return table[x & 1](x); }\n\
-         const char *names[] = { \"one\", \"two\", \"three\" }; int counter = 5; int dead_data[20] = { 1 };\n\
-         static void leave(int x) { __asm__ volatile(\"syscall\" : : \"a\"(231), \"D\"(x)); for (;;) ; }\n\
-         void _start(void) { int s = 0; for (int i = 0; i < 3; i++) s += table[i](i + 7) + c(names[i]); leave((s + counter) & 63); }\n",
-    ),
-    (
-        "b.c",
-        "int dead(int x) { return x + 1; }\n\
-         int b(int x) { switch (x) { case 1: return 9; case 2: return 4; case 3: return 77; case 4: return 12; case 5: return 2; default: return x; } }\n",
-    ),
-    (
-        "c.c",
-        "int gone(int x) { return x ^ 5; } int c(const char *s) { int n = 0; while (*s) n += *s++ & 7; return n; }\n",
-    ),
-    // Moves what stands behind it.
-    (
-        "pad.c",
-        "const char pad_text[200] = \"pad\"; int pad_data[77] = { 1 }; int pad_zero[55]; int pad(int x) { return x * 7; }\n",
-    ),
-    (
-        "q.h",
-        "template <class T> struct Box { T v; T twice() const { return v + v; } T never() const { return v * v; } };\n\
-         struct Base { virtual int f(int) = 0; virtual int g(int x) { return x; } };\n\
-         extern \"C\" int b(int); Base *make(int); inline int shared(int x) { static int calls; return x + ++calls; }\n",
-    ),
-    (
-        "p.cc",
-        "#include \"q.h\"\nstatic void leave(int x) { __asm__ volatile(\"syscall\" : : \"a\"(231), \"D\"(x)); for (;;) ; }\n\
-         extern \"C\" void __cxa_pure_virtual() { leave(99); } void operator delete(void *, unsigned long) noexcept {}\n\
-         int lost(int x) { return Box<long>{x}.never(); }\n\
-         extern \"C\" void _start() { int s = Box<int>{4}.twice() + shared(1) + b(3); s += make(0)->f(2) + make(1)->f(3); leave(s & 63); }\n",
-    ),
-    (
-        "q.cc",
-        "#include \"q.h\"\nstruct One : Base { int f(int x) override { return shared(x) + 1; } };\n\
-         struct Two : Base { int f(int x) override { return b(x); } int g(int) override { return 3; } };\n\
-         static One one; static Two two; Base *make(int x) { return x ? (Base *)&one : &two; } int nobody() { return one.f(2); }\n",
-    ),
-    (
-        "t.ld",
-        "ENTRY(_start)\nSECTIONS { . = 0x400000; .text : { *(.text .text.*) } .rodata : { *(.rodata .rodata.*) } .data : { *(.data .data.*) KEEP(*(.init_array)) } .bss : { *(.bss .bss.*) } /DISCARD/ : { *(.comment) } }\n",
-    ),
-    (
-        "v.map",
-        "VERS_1 { global: b; _start; un*; local: *; };\nVERS_2 { global: extern \"C\" { dead; }; } VERS_1;\n",
-    ),
-];
-
-const COMMANDS: &[&str] = &[
-    "gcc -O1 -ffunction-sections -fdata-sections -fno-stack-protector -c a.c b.c c.c pad.c",
-    "gcc -O1 -fpic -c a.c -o a.pic.o",
-    "gcc -O1 -fpic -c b.c -o b.pic.o",
-    "g++ -O1 -fno-stack-protector -fno-threadsafe-statics -ffunction-sections -c p.cc",
-    "clang++-19 -O1 -fno-threadsafe-statics -ffunction-sections -c q.cc",
-    "ar qcs lib.a b.o c.o",
-    "gcc -shared -nostdlib -o s.so c.o",
-];
+const TEXTS: &str = include_str!("cases.txt");
 
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let base = std::env::temp_dir().join(format!("mutate-{}", std::process::id()));
-    fs::create_dir_all(&base)?;
-    for (name, text) in SOURCES {
-        fs::write(base.join(name), text)?;
-    }
-    for command in COMMANDS {
-        let status = Command::new("sh").arg("-c").arg(command).current_dir(&base).status()?;
-        if !status.success() {
-            return Err(format!("{command} fails").into());
+    folder_of(&base.join("shims"), &corpus.pruner)?;
+    let mut cases: Vec<[Vec<&str>; 2]> = Vec::new();
+    for block in blocks(TEXTS) {
+        match block.key {
+            "file" => fs::write(base.join(block.words), block.text)?,
+            "command" => {
+                run_ok(Command::new("sh").args(["-c", block.words]).current_dir(&base), &base)?;
+            }
+            _ => {
+                let (words, files) = block.words.split_once(" | ").ok_or("a link without damaged files")?;
+                cases.push([words, files].map(|text| text.split(' ').collect()));
+            }
         }
     }
-    let shim = base.join("ld");
-    std::os::unix::fs::symlink(&corpus.pruner, &shim)?;
-    let wanted = |name: &&str| options.linkers.is_empty() || options.linkers.iter().any(|l| l == name);
-    let linkers: Vec<&str> = ["lld", "mold", "bfd", "gold", "wild"].into_iter().filter(wanted).collect();
+    let linkers = options.linkers_or(&["lld", "mold", "bfd", "gold", "wild"]);
     let seed = options.seeds.map_or(0, |(first, _)| first);
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut differences = 0;
     let last = seed + options.count.unwrap_or(1000);
-    for number in 0..last - seed {
-        let mut rng = SplitMix64::new(seed + number);
-        let case = &CASES[rng.below(CASES.len())];
-        let file = *rng.pick(case.files);
-        let linker = linkers[rng.below(linkers.len())];
+    for number in seed..last {
+        let mut rng = Rng::new(number, 30);
+        let [words, files] = rng.pick(&cases);
+        let (file, linker) = (*rng.pick(files), rng.pick(&linkers));
         let original = fs::read(base.join(file))?;
-        fs::write(base.join(file), bytes::damage(&original, &mut rng))?;
-        let one = DamagedRun { base: &base, case, linker: find_linker(linker)? };
-        let (kind, difference) = one.compare(&shim)?;
+        fs::write(base.join(file), damage(&original, &mut rng))?;
+        let one = DamagedRun { base: &base, words, linker: find_linker(linker)? };
+        let (kind, difference) = one.compare(&base.join("shims/ld"))?;
         *counts.entry((linker, kind)).or_default() += 1;
         if let Some(text) = difference {
             differences += 1;
-            println!("seed {}: {linker} {}: {file} damaged: {text}", seed + number, case.words.join(" "));
-            let kept = base.join(format!("seed-{}-{file}", seed + number));
-            fs::copy(base.join(file), kept)?;
+            println!("FAILED seed {number}: {linker} {}: {file} damaged: {text}", words.join(" "));
+            fs::copy(base.join(file), base.join(format!("seed-{number}-{file}")))?;
         }
         fs::write(base.join(file), original)?;
     }
-    let kinds = [
-        "linked",
-        "linked with a warning",
-        "refused",
-        "the linker crashes",
-        "depends on the layout",
-        "out of range in dropped code",
-    ];
-    let mut table = Table::new(&[&["linker"], &kinds[..]].concat());
-    for linker in linkers {
+    let kinds = "linked | linked with a warning | refused | the linker crashes | depends on the layout | out of range in dropped code";
+    let mut table = Table::new(&format!("linker | {kinds}"));
+    for linker in &linkers {
         let count = |kind| counts.get(&(linker, kind)).copied().unwrap_or(0).to_string();
-        table
-            .row(&std::iter::once(linker.to_owned()).chain(kinds.into_iter().map(count)).collect::<Vec<_>>());
+        table.row(
+            &std::iter::once(linker.to_owned()).chain(kinds.split(" | ").map(count)).collect::<Vec<_>>(),
+        );
     }
     let body = format!(
-        "`bench mutate --seeds={seed}..{last}`: links of which a file is damaged, plain and through lto-prune: {differences} end differently.\n\n{}",
+        "`bench mutate --seeds={seed}..{last}`: links of which a file is damaged, plain and with lto-prune: {differences} end differently.\n\n{}",
         table.as_str()
     );
-    publish(corpus, options, "mutate", "Links with a damaged input", &body)?;
     if differences == 0 {
         fs::remove_dir_all(&base)?;
     } else {
         println!("the damaged files are in {}", base.display());
     }
-    Ok(differences == 0)
+    publish(differences == 0, corpus, options, ("mutate", "Links with a damaged input"), &body)
 }
 
-/// Whether it ended by a signal, or did not end; 255 is what wild says of an error.
+/// Whether it ended by a signal, or did not end. wild reports an error by 255.
 fn has_crashed(status: ExitStatus) -> bool {
     status.signal().is_some() || status.code().is_some_and(|code| (124..255).contains(&code))
 }
 
-/// How a program ended, and what it printed.
+/// The exit code and the output of a program.
 type Ended = (Option<i32>, Vec<u8>);
 
 struct DamagedRun<'a> {
     base: &'a Path,
-    case: &'a DamagedLink,
+    words: &'a [&'a str],
     linker: PathBuf,
 }
 
 impl DamagedRun<'_> {
-    /// Whether the program does something else where other things stand beside its code: behind an object more, or without the
-    /// sections that the linker itself would collect.
+    /// Whether the program behaves otherwise with one more object before it, or with the linker's own `--gc-sections`.
     fn depends_on_layout(&self, expected: &Ended) -> Result<bool> {
         for words in [["pad.o"], ["--gc-sections"]] {
             let _ = fs::remove_file(self.base.join("out"));
@@ -195,7 +104,7 @@ impl DamagedRun<'_> {
         Ok(false)
     }
 
-    /// Whether the linker alone crashes now and then: mold's threads read what a symbol table says in any order, and wild may read a script for ever.
+    /// Whether the linker alone crashes now and then: mold's threads read symbol tables in any order, and wild may not end on a script.
     fn crashes_by_chance(&self) -> Result<bool> {
         for _ in 0..12 {
             if has_crashed(self.link(&self.linker, &[])?.status) {
@@ -213,15 +122,15 @@ impl DamagedRun<'_> {
             .args(["-c", limits, "sh"])
             .arg(program)
             .args(before)
-            .args(self.case.words)
+            .args(self.words)
             .args(["-o", "out"])
             .current_dir(self.base);
         Ok(command.env("LTO_PRUNE_LINKER", &self.linker).env("LC_ALL", "C").stdin(Stdio::null()).output()?)
     }
 
-    /// What the program does: `None` if that says nothing.
+    /// The end and the output of the program; `None` if a signal ends it or it does not end.
     fn run_program(&self) -> Result<Option<Ended>> {
-        if self.case.words.contains(&"-shared") {
+        if self.words.contains(&"-shared") {
             return Ok(None);
         }
         let mut command = Command::new("timeout");
@@ -231,11 +140,11 @@ impl DamagedRun<'_> {
         }
         let output = command.output()?;
         let status = output.status;
-        let says_nothing = status.signal().is_some() || status.code().is_none_or(|code| code >= 124);
-        Ok((!says_nothing).then_some((status.code(), output.stdout)))
+        let is_useless = status.signal().is_some() || status.code().is_none_or(|code| code >= 124);
+        Ok((!is_useless).then_some((status.code(), output.stdout)))
     }
 
-    /// What came of it, and the difference.
+    /// The column of the table, and the difference.
     fn compare(&self, shim: &Path) -> Result<(&'static str, Option<String>)> {
         let out = self.base.join("out");
         let _ = fs::remove_file(&out);
@@ -244,7 +153,7 @@ impl DamagedRun<'_> {
         let _ = fs::remove_file(&out);
         let ours = self.link(shim, &[])?;
         let text = String::from_utf8_lossy(&ours.stderr);
-        // wild panics by itself, also in what it is built on.
+        // wild and its libraries panic on their own.
         let is_wild = self.linker.file_name().is_some_and(|name| name == "wild");
         let of_wild =
             |l: &&str| is_wild && !l.contains("panicked at src/") && !l.contains("panicked at summaries/");
@@ -288,5 +197,102 @@ impl DamagedRun<'_> {
             (true, false) => "linked with a warning",
         };
         Ok((kind, difference))
+    }
+}
+
+/// Offsets of the fields of an ELF header, section header, symbol and relocation, with their sizes.
+const HEADER: &[(usize, usize)] = &[
+    (4, 1),
+    (5, 1),
+    (6, 1),
+    (16, 2),
+    (18, 2),
+    (32, 8),
+    (40, 8),
+    (48, 4),
+    (52, 2),
+    (58, 2),
+    (60, 2),
+    (62, 2),
+];
+const SECTION: &[(usize, usize)] =
+    &[(0, 4), (4, 4), (8, 8), (16, 8), (24, 8), (32, 8), (40, 4), (44, 4), (48, 8), (56, 8)];
+const SYMBOL: &[(usize, usize)] = &[(0, 4), (4, 1), (5, 1), (6, 2), (8, 8), (16, 8)];
+const RELOCATION: &[(usize, usize)] = &[(0, 8), (8, 4), (12, 4), (16, 8)];
+
+/// Damage a file: its bytes anywhere, or fields of an ELF object in it.
+fn damage(original: &[u8], rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = original.to_vec();
+    for _ in 0..1 + rng.below(4) {
+        if bytes.is_empty() {
+            break;
+        }
+        match rng.below(9) {
+            0 => bytes.truncate(rng.below(original.len() + 1)),
+            1 | 2 => {
+                let at = rng.below(bytes.len());
+                bytes[at] ^= 1 << rng.below(8);
+            }
+            3 => {
+                let at = rng.below(bytes.len());
+                bytes[at] = *rng.pick(&[0, 1, 0x7f, 0x80, 0xff, b' ', b';', b'{', b'*']);
+            }
+            4 => {
+                let (a, b) = (rng.below(bytes.len() / 8 + 1) * 8, rng.below(bytes.len() / 8 + 1) * 8);
+                if a + 8 <= bytes.len() && b + 8 <= bytes.len() {
+                    for i in 0..8 {
+                        bytes.swap(a + i, b + i);
+                    }
+                }
+            }
+            _ => field(&mut bytes, original, rng),
+        }
+    }
+    bytes
+}
+
+fn word(bytes: &[u8], at: usize, size: usize) -> Option<usize> {
+    let field = bytes.get(at..at.checked_add(size)?)?;
+    Some(field.iter().rev().fold(0, |n, b| n << 8 | usize::from(*b)))
+}
+
+/// The start of an ELF file in the original, which may be an archive.
+fn elf_start(original: &[u8], rng: &mut Rng) -> Option<usize> {
+    let starts: Vec<usize> =
+        original.windows(4).enumerate().filter(|(_, w)| w == b"\x7fELF").map(|(at, _)| at).collect();
+    (!starts.is_empty()).then(|| *rng.pick(&starts))
+}
+
+/// Change a field of a header, a section header, a symbol or a relocation.
+fn field(bytes: &mut [u8], original: &[u8], rng: &mut Rng) {
+    let Some(start) = elf_start(original, rng) else { return };
+    let mut place = || -> Option<(usize, usize)> {
+        let table = start + word(original, start + 40, 8)?;
+        let count = word(original, start + 60, 2)?;
+        let section = table + rng.below(count) * 64;
+        let (kind, offset, size) = (
+            word(original, section + 4, 4)?,
+            word(original, section + 24, 8)?,
+            word(original, section + 32, 8)?,
+        );
+        let (at, fields) = match (rng.below(8), kind) {
+            (0, _) => (start, HEADER),
+            (1..=5, 2 | 11) => (start + offset + rng.below(size / 24) * 24, SYMBOL),
+            (1..=5, 4) => (start + offset + rng.below(size / 24) * 24, RELOCATION),
+            _ => (section, SECTION),
+        };
+        let (field, width) = *rng.pick(fields);
+        Some((at + field, width))
+    };
+    let Some((at, width)) = place() else { return };
+    let old = word(original, at, width).unwrap_or(0);
+    let fixed = [0, 1, 2, 3, 4, 7, 0xff, 0xfff1, 0xfff2, 0xffff, usize::MAX, original.len()];
+    let near = [old.wrapping_add(1), old.wrapping_sub(1), old.wrapping_mul(2), old ^ 0x10];
+    let values = [&fixed[..], &near].concat();
+    let value = *rng.pick(&values);
+    for i in 0..width {
+        if let Some(byte) = bytes.get_mut(at + i) {
+            *byte = (value >> (8 * i)) as u8;
+        }
     }
 }

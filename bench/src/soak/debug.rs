@@ -1,12 +1,8 @@
-//! Whether debug information answers alike in the plain and the pruned program.
+//! Whether debug information has the same answers in the plain and the pruned program.
 //!
-//! addr2line and LLVM's symbolizer are asked for places a few bytes apart in each function that both programs have, by its name,
-//! once: files, lines, and what was inlined there. Where addr2line says something else of the pruned program, which is what LLVM's
-//! says of both as far as it goes (it may leave out what is inlined), that is no difference: binutils 2.40 takes another file for
-//! the first of a sequence of DWARF 5 that does not name it, and ours do. Left out: variables, functions of which there are
-//! several of one name, and functions with several names, of which a reader takes any (a resolver has that of its IFUNC too,
-//! unless dead code took the address). And places that debug information of other code may describe, or whose code
-//! is made in the link ([`MisleadingLines`]); and, of functions without debug information, the file where there is no line.
+//! LLVM's symbolizer is asked for places a few bytes apart in each function that both programs have once by its name. Not compared are
+//! functions with several names, places that debug information of other code may describe ([`MisleadingLines`]), and
+//! functions without debug information.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,10 +11,10 @@ use std::path::Path;
 use object::{Object, ObjectSection};
 
 use super::case::ran;
-use crate::symbols::sized_functions;
-use crate::{Result, report};
+use crate::Result;
+use crate::report::{self, number, sized_functions};
 
-/// Places are so many bytes apart, and so many of them are asked for.
+/// The distance of places in bytes, and the most places of a program.
 const STEP: u64 = 5;
 const MOST: usize = 1500;
 
@@ -30,7 +26,7 @@ struct AskedPlace<'n> {
     pruned: u64,
 }
 
-/// The functions that are there once and have one name, by it: first byte and size.
+/// The functions that exist once and have one name, by it: first byte and size.
 fn functions(path: &Path) -> Result<BTreeMap<String, (u64, u64)>> {
     let data = fs::read(path)?;
     let mut all: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
@@ -46,7 +42,7 @@ fn functions(path: &Path) -> Result<BTreeMap<String, (u64, u64)>> {
         .collect())
 }
 
-/// The names of stubs, of which debug information says nothing.
+/// The names of stubs, which have no debug information.
 fn stubs(report: &Path) -> Result<Vec<String>> {
     let report = report::read(report)?;
     let stubs = report::list(&report, "atoms")?.iter().filter(|atom| atom["state"] == "stub");
@@ -56,12 +52,12 @@ fn stubs(report: &Path) -> Result<Vec<String>> {
 
 /// Places that debug information of other code may describe.
 ///
-/// Linkers put debug information of code that goes at 0, over what a small program has there, and GNU ld and gold let that of a copy of a
-/// group that they discard describe the one that stays (docs/SOUNDNESS.md). Which code that is differs when some went.
+/// Linkers put debug information of removed code at 0, over the code of a small program, and GNU ld and gold let that of a discarded copy of
+/// a group describe the kept one (docs/SOUNDNESS.md).
 struct MisleadingLines {
     /// The number of objects that define each function, and how many of them have debug information.
     objects: BTreeMap<String, (usize, usize)>,
-    /// The most bytes of code that went out of one section: what is said of it reaches no higher.
+    /// The most bytes of code that were removed from one section: their debug information reaches no higher.
     reach: u64,
 }
 
@@ -73,7 +69,7 @@ impl MisleadingLines {
         for atom in report::list(&report, "atoms")? {
             if atom["state"] == "dropped" && atom["kind"] == "code" {
                 let section = (atom["module"].as_u64(), atom["section_index"].as_u64());
-                *gone.entry(section).or_default() += atom["size"].as_u64().unwrap_or(0);
+                *gone.entry(section).or_default() += number(atom, "size");
             }
         }
         let reach = gone.into_values().max().unwrap_or(0);
@@ -96,20 +92,15 @@ impl MisleadingLines {
         Ok(found)
     }
 
-    /// Whether an object that defines the function has debug information.
-    fn is_described(&self, function: &str) -> bool {
-        self.objects.get(function).is_some_and(|(_, described)| *described > 0)
-    }
-
     fn may_mislead(&self, place: &AskedPlace<'_>) -> bool {
-        // What no object defines is made in the link, of bitcode: its code is another where less is linked, if only by a constant.
+        // Code that the link makes of bitcode depends on the other code of the link.
         let Some((all, described)) = self.objects.get(place.name).copied() else { return true };
-        let has_undescribed_copy = all > 1 && described < all;
-        has_undescribed_copy || place.plain.min(place.pruned) < self.reach
+        // A function without debug information has the file of the symbol table, which depends on other symbols.
+        described < all || all == 0 || place.plain.min(place.pruned) < self.reach
     }
 }
 
-/// What differs between the answers of `a.plain` and `a.pruned` in `dir`, in words.
+/// The first difference between the answers for `a.plain` and `a.pruned` in `dir`, in words.
 ///
 /// # Errors
 /// A reader that can't be started, a program that can't be read.
@@ -127,82 +118,30 @@ pub(crate) fn difference(dir: &Path) -> Result<Option<String>> {
     let misleading = MisleadingLines::read(dir)?;
     places.retain(|place| !misleading.may_mislead(place));
     places.truncate(MOST);
-    let mut first: Vec<String> = Vec::new();
-    for reader in [&["llvm-symbolizer-19", "-i", "-a", "-e"][..], &["addr2line", "-f", "-i", "-a", "-e"]] {
-        let ask = |file: &str, of: &dyn Fn(&AskedPlace<'_>) -> u64| -> Result<Vec<String>> {
-            let mut words: Vec<String> = reader.iter().map(|word| (*word).to_owned()).collect();
-            words.push(file.to_owned());
-            words.extend(places.iter().map(|place| format!("{:#x}", of(place))));
-            let said = ran(dir, &words, &[])?;
-            let text = String::from_utf8_lossy(&said.stdout).into_owned();
-            // The answer to each address begins with it.
-            let mut answers: Vec<String> = Vec::new();
-            for line in text.lines() {
-                match (line.starts_with("0x"), answers.last_mut()) {
-                    (false, Some(last)) => *last += &format!("{line}\n"),
-                    _ => answers.push(String::new()),
-                }
-            }
-            Ok(answers)
-        };
-        let (before, after) = (ask("a.plain", &|p| p.plain)?, ask("a.pruned", &|p| p.pruned)?);
-        if before.len() != places.len() || after.len() != places.len() {
-            return Ok(Some(format!("{} answers otherwise", reader.first().unwrap_or(&""))));
-        }
-        for (i, (AskedPlace { name, offset, .. }, (before, after))) in
-            places.iter().zip(before.iter().zip(&after)).enumerate()
-        {
-            let same = match misleading.is_described(name) {
-                true => before == after,
-                false => without_symbol_files(before) == without_symbol_files(after),
-            };
-            if !same && first.get(i).is_none_or(|first| !begins_alike(after, first)) {
-                return Ok(Some(format!(
-                    "debug information of {name}+{offset:#x}: {after:?} instead of {before:?}"
-                )));
+    let ask = |file: &str, of: &dyn Fn(&AskedPlace<'_>) -> u64| -> Result<Vec<String>> {
+        let mut words = ["llvm-symbolizer-19", "-i", "-a", "-e", file].map(str::to_owned).to_vec();
+        words.extend(places.iter().map(|place| format!("{:#x}", of(place))));
+        let text = String::from_utf8_lossy(&ran(dir, &words, &[])?.stdout).into_owned();
+        // The answer to each address begins with it.
+        let mut answers: Vec<String> = Vec::new();
+        for line in text.lines() {
+            match (line.starts_with("0x"), answers.last_mut()) {
+                (false, Some(last)) => *last += &format!("{line}\n"),
+                _ => answers.push(String::new()),
             }
         }
-        first = after;
+        Ok(answers)
+    };
+    let (before, after) = (ask("a.plain", &|p| p.plain)?, ask("a.pruned", &|p| p.pruned)?);
+    if before.len() != places.len() || after.len() != places.len() {
+        return Ok(Some("the symbolizer does not answer".to_owned()));
+    }
+    for (AskedPlace { name, offset, .. }, (before, after)) in places.iter().zip(before.iter().zip(&after)) {
+        if before != after {
+            return Ok(Some(format!(
+                "debug information of {name}+{offset:#x}: {after:?} instead of {before:?}"
+            )));
+        }
     }
     Ok(None)
-}
-
-/// Whether all that one answer says of files and lines, from the innermost frame on, stands in the other.
-fn begins_alike(answer: &str, whole: &str) -> bool {
-    let lines = lines_of(answer);
-    !lines.is_empty() && lines_of(whole).starts_with(&lines)
-}
-
-/// The answer, with no file where it has no line. Readers then take the `STT_FILE` before a local symbol, and which symbols mold makes
-/// local depends on what the libraries of the link refer to: those that are pruned may refer to less.
-fn without_symbol_files(answer: &str) -> String {
-    let line = |line| if lines_of(line).first().is_some_and(|l| l.ends_with(":0")) { "??:0" } else { line };
-    answer.lines().map(line).collect::<Vec<&str>>().join("\n")
-}
-
-/// Files and lines of an answer, without names, columns and discriminators.
-fn lines_of(answer: &str) -> Vec<String> {
-    let of = |line: &str| {
-        let place = line.split_once(" (").map_or(line, |(place, _)| place);
-        let numbers: Vec<&str> = place.split(':').collect();
-        let [file, number, ..] = numbers.as_slice() else { return None };
-        // addr2line's word for line 0.
-        let number = if *number == "?" { "0" } else { number };
-        number.parse::<u64>().ok().map(|number| format!("{file}:{number}"))
-    };
-    answer.lines().filter_map(of).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_counts_only_with_its_line() {
-        let answers = ["f\n??:0:0\n\n", "f\nu2.c:0:0\n\n", "f\nu2.c:?\n", "f\nu2.c:3:1\n"];
-        let [none, of_table, of_addr2line, wrong] = answers.map(without_symbol_files);
-        assert_eq!(none, of_table);
-        assert_eq!(of_addr2line, without_symbol_files("f\n??:?\n"));
-        assert_ne!(none, wrong);
-    }
 }

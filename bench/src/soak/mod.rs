@@ -1,62 +1,46 @@
-//! `bench soak`: random programs, linked plain and pruned, run, and compared.
+//! `bench soak`: random programs, linked plain and with lto-prune, must behave the same.
 //!
-//! A seed is a program; both compilers make one executable's objects of it, with options drawn from the same seed, and
-//! one linker links these twice. What must be equal: the status of the links, what the linker says, the output, and
-//! the exit status of the program. A trap that runs shows as a status. Anything else is red: the case is kept with a
-//! script that does it again.
+//! A seed is a program. Both compilers make objects of it, with options drawn from the same seed, and one linker links these twice. Equal must
+//! be: the status of the links, the messages of the linker, the output and the exit status of the program, so that a trap shows. A case
+//! that differs is kept with a script.
 //!
-//! A program that a compiler refuses, whose plain link fails or which doesn't end in time, proves nothing and is only
-//! counted: the generator aims at none of them, csmith's programs may loop for ever.
+//! A program that a compiler refuses, whose plain link fails or that does not end in time is only counted.
 
 mod case;
-mod compiled;
-mod cplus;
-mod csmith;
-pub(crate) mod debug;
+mod debug;
 mod pointers;
-mod prelude;
 mod program;
-pub(crate) mod rng;
 mod setup;
 mod statements;
-mod switches;
-mod twins;
 mod unwind;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use case::{SoakOutcome, SoakTools};
-use setup::Compiler;
+use program::SoakProgram;
+use setup::COMPILERS;
 
 use crate::corpus::Corpus;
-use crate::table::{Table, count};
+use crate::process::parallel;
+use crate::table::count;
 use crate::{Options, Result};
 
 #[derive(Debug, Default)]
 struct Totals {
     programs: u64,
     links: u64,
-    /// Bytes of `.text` of all plain links together; below, of the pruned ones.
-    plain: u64,
-    pruned: u64,
-    /// Cases that prove nothing, by reason: how many, and the first.
+    /// Bytes of `.text` of all plain links together, and of the pruned ones.
+    text: [u64; 2],
+    /// Cases that were not compared, by reason: how many, and the first.
     idle: BTreeMap<String, (u64, String)>,
-    /// Limits of the reports: how often, and how many bytes.
-    limits: BTreeMap<String, (u64, u64)>,
-    /// Indirect call sites that traces saw, and resolved ones of them.
-    sites: (usize, usize),
-    /// Functions that live, that are stubs, that are gone.
+    // Live functions, stubs, dead functions.
     functions: [u64; 3],
     with_stubs: u64,
     /// Links that `--prune-unwind=drop` refuses, or warns of.
     refused: u64,
-    /// Programs linked without unwind entries, and those among them that behave in another way.
-    controls: [u64; 2],
     /// Pruned links in which no function loses its unwind entries, some do, and all do.
     entries: [u64; 3],
     red: Vec<String>,
@@ -64,109 +48,41 @@ struct Totals {
 
 impl Totals {
     fn add(&mut self, name: &str, outcome: SoakOutcome) {
+        self.links += 2;
         match outcome {
-            SoakOutcome::Same { plain, pruned, report, sites, control } => {
-                self.links += 2;
-                let [removed, kept] = report.entries;
-                self.entries[if removed == 0 {
-                    0
-                } else if kept > 0 {
-                    1
-                } else {
-                    2
-                }] += 1;
-                self.controls[0] += u64::from(control.is_some());
-                self.controls[1] += u64::from(control == Some(true));
-                self.sites = (self.sites.0 + sites.0, self.sites.1 + sites.1);
-                self.plain += plain;
-                self.pruned += pruned;
-                for (sum, n) in self.functions.iter_mut().zip(report.functions) {
-                    *sum += n;
-                }
-                self.with_stubs += u64::from(report.functions[1] > 0);
-                for (limit, n, bytes) in report.limits {
-                    let entry = self.limits.entry(limit).or_default();
-                    entry.0 += n;
-                    entry.1 += bytes;
-                }
+            SoakOutcome::Same { plain, pruned, functions, entries: [removed, kept] } => {
+                self.entries[if removed == 0 { 0 } else { 2 - usize::from(kept > 0) }] += 1;
+                self.text[0] += plain;
+                self.text[1] += pruned;
+                self.functions.iter_mut().zip(functions).for_each(|(sum, n)| *sum += n);
+                self.with_stubs += u64::from(functions[1] > 0);
             }
             SoakOutcome::Idle(reason) => {
-                self.idle.entry(reason).or_insert_with(|| (0, name.to_owned())).0 += 1
+                self.links -= 2;
+                self.idle.entry(reason).or_insert_with(|| (0, name.to_owned())).0 += 1;
             }
-            SoakOutcome::Refused => {
-                self.links += 2;
-                self.refused += 1;
-            }
-            SoakOutcome::Red(text) => {
-                self.links += 2;
-                self.red.push(format!("{name}: {text}"));
-            }
+            SoakOutcome::Refused => self.refused += 1,
+            SoakOutcome::Red(text) => self.red.push(format!("{name}: {text}")),
         }
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SoakPrograms {
-    /// The programs of `program`: functions, live and dead.
-    Functions,
-    /// The programs of `pointers`: addresses that are called.
-    Pointers,
-    Csmith,
-    /// The programs of `twins`: functions that are alike.
-    Twins,
-    /// The programs of `unwind`: exceptions, ends of threads, backtraces.
-    Unwind,
+/// The name of a generator, the prefix of its cases, its code.
+type SoakGenerator = (&'static str, &'static str, fn(u64) -> SoakProgram);
+
+/// The generator of `--programs`, by default the one for the level.
+fn generator(options: &Options) -> Result<SoakGenerator> {
+    let by_level = if options.level == "pointers" { "pointers" } else { "functions" };
+    const ALL: [SoakGenerator; 3] = [
+        ("functions", "", program::generate),
+        ("pointers", "pointers-", pointers::generate),
+        ("unwind", "unwind-", unwind::generate),
+    ];
+    let name = options.programs.as_deref().unwrap_or(by_level);
+    Ok(*ALL.iter().find(|g| g.0 == name).ok_or("--programs=functions|pointers|unwind")?)
 }
 
-impl SoakPrograms {
-    pub(crate) fn parse(text: &str) -> Result<SoakPrograms> {
-        match text {
-            "functions" => Ok(SoakPrograms::Functions),
-            "pointers" => Ok(SoakPrograms::Pointers),
-            "csmith" => Ok(SoakPrograms::Csmith),
-            "twins" => Ok(SoakPrograms::Twins),
-            "unwind" => Ok(SoakPrograms::Unwind),
-            _ => Err("--programs=functions|pointers|csmith|twins|unwind".into()),
-        }
-    }
-
-    /// What was asked for, or what suits the level.
-    fn of(options: &Options) -> SoakPrograms {
-        let suits =
-            if options.level == "pointers" { SoakPrograms::Pointers } else { SoakPrograms::Functions };
-        options.programs.unwrap_or(suits)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            SoakPrograms::Functions => "functions",
-            SoakPrograms::Pointers => "pointers",
-            SoakPrograms::Csmith => "csmith",
-            SoakPrograms::Twins => "twins",
-            SoakPrograms::Unwind => "unwind",
-        }
-    }
-
-    /// The prefix of the folder in which a case is kept.
-    fn prefix(self) -> &'static str {
-        match self {
-            SoakPrograms::Functions => "",
-            SoakPrograms::Pointers => "pointers-",
-            SoakPrograms::Csmith => "csmith-",
-            SoakPrograms::Twins => "twins-",
-            SoakPrograms::Unwind => "unwind-",
-        }
-    }
-}
-
-/// `A..B`, the seeds from A to B - 1.
-pub(crate) fn seeds(text: &str) -> Result<(u64, u64)> {
-    let (from, to) = text.split_once("..").ok_or("--seeds=A..B")?;
-    let (from, to) = (from.parse()?, to.parse()?);
-    if from < to { Ok((from, to)) } else { Err("--seeds=A..B: no seed between".into()) }
-}
-
-/// A folder for the cases: in memory where there is such a file system.
+/// A folder for the cases: in memory if there is such a file system.
 fn scratch() -> Result<PathBuf> {
     let shm = Path::new("/dev/shm");
     let parent = if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() };
@@ -175,137 +91,119 @@ fn scratch() -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// Everything that one seed is good for.
 fn soak(
     seed: u64,
     tools: &SoakTools,
     options: &Options,
     scratch: &Path,
-    totals: &Mutex<Totals>,
-) -> Result<()> {
-    let source = SoakPrograms::of(options);
-    let program = match source {
-        SoakPrograms::Csmith => csmith::generate(seed, scratch)?,
-        SoakPrograms::Twins => twins::generate(seed),
-        SoakPrograms::Unwind => unwind::generate(seed),
-        SoakPrograms::Functions => program::generate(seed),
-        SoakPrograms::Pointers => pointers::generate(seed),
+) -> Result<Vec<(String, SoakOutcome)>> {
+    let (_, prefix, generate) = generator(options)?;
+    let program = generate(seed);
+    // gcc makes no LLVM bitcode.
+    let takes_part = |at: usize| {
+        (!options.lto || COMPILERS[at] == "clang") && (!options.one_compiler || seed % 2 == at as u64)
     };
-    let wanted =
-        setup::RecipeRequest { linkers: &tools.linkers, traced: options.trace, bitcode: options.lto };
-    // Of gcc there is no bitcode.
-    let wants_bitcode = |c: Compiler| !options.lto || c == Compiler::Clang;
-    let takes_turn = |c: Compiler| !options.one_compiler || c == Compiler::in_turn(seed);
-    for compiler in Compiler::ALL.into_iter().filter(|c| wants_bitcode(*c) && takes_turn(*c)) {
-        let recipe = setup::draw(seed, &program, compiler, wanted);
+    let mut outcomes = Vec::new();
+    for compiler in (0..2).filter(|at| takes_part(*at)).map(|at| COMPILERS[at]) {
+        let recipe = setup::draw(seed, &program, compiler, &tools.linkers, options.lto);
         let form = if options.lto { "lto-" } else { "" };
-        let name = format!("{}{form}{seed}-{}", source.prefix(), compiler.name());
+        let name = format!("{prefix}{form}{seed}-{}", compiler);
         let dir = scratch.join(&name);
         let outcome = case::run(&dir, &program, &recipe, tools)?;
         if let SoakOutcome::Red(text) = &outcome {
             let kept = tools.keep.join(&name);
             case::keep(&dir, &kept, &recipe, tools)?;
-            eprintln!(
-                "RED seed {seed} ({}, {}): {text}\n  kept in {}",
-                compiler.name(),
-                recipe.linker,
-                kept.display()
-            );
+            eprintln!("RED {name} ({}): {text}\n  kept in {}", recipe.linker, kept.display());
         }
         fs::remove_dir_all(&dir)?;
-        if let Ok(mut totals) = totals.lock() {
-            totals.add(&name, outcome);
-        }
+        outcomes.push((name, outcome));
     }
-    if let Ok(mut totals) = totals.lock() {
-        totals.programs += 1;
-    }
-    Ok(())
+    Ok(outcomes)
 }
 
 /// The command. True if nothing differed.
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let (from, to) = options.seeds.ok_or("--seeds=A..B is needed")?;
+    let (programs, ..) = generator(options)?;
     let tools = SoakTools::find(corpus, options)?;
     let scratch = scratch()?;
     let start = Instant::now();
-    let next = AtomicU64::new(from);
-    let stop = AtomicBool::new(false);
-    let totals = Mutex::new(Totals::default());
-    let failure: Mutex<Option<crate::Error>> = Mutex::new(None);
-    std::thread::scope(|scope| {
-        for _ in 0..options.jobs {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= to {
-                        break;
-                    }
-                    if let Err(e) = soak(seed, &tools, options, &scratch, &totals) {
-                        stop.store(true, Ordering::Relaxed);
-                        if let Ok(mut failure) = failure.lock() {
-                            *failure = Some(format!("seed {seed}: {e}").into());
-                        }
-                    }
-                    if (seed + 1 - from).is_multiple_of(100) {
-                        eprintln!("{} seeds, {:.0} s", seed + 1 - from, start.elapsed().as_secs_f64());
-                    }
-                }
-            });
+    let results = parallel(options.jobs, (to - from) as usize, |number| {
+        if number > 0 && number.is_multiple_of(100) {
+            eprintln!("{number} seeds, {:.0} s", start.elapsed().as_secs_f64());
         }
+        let seed = from + number as u64;
+        soak(seed, &tools, options, &scratch).map_err(|e| format!("seed {seed}: {e}"))
     });
     fs::remove_dir_all(&scratch)?;
-    if let Some(e) = failure.into_inner().ok().flatten() {
-        return Err(e);
+    let mut totals = Totals::default();
+    for result in results {
+        totals.programs += 1;
+        result?.into_iter().for_each(|(name, outcome)| totals.add(&name, outcome));
     }
-    let totals = totals.into_inner().map_err(|_| "a worker panicked")?;
-    summary(options, &totals, from, to, start.elapsed().as_secs());
-    Ok(totals.red.is_empty())
-}
-
-/// What was done and what came of it, on standard output.
-fn summary(options: &Options, totals: &Totals, from: u64, to: u64, seconds: u64) {
     println!(
-        "seeds {from}..{to} ({}), --prune-level={}: {} programs, {} links, {seconds} s",
-        SoakPrograms::of(options).name(),
+        "seeds {from}..{to} ({programs}), --prune-level={}: {} programs, {} links, {} s",
         options.level,
         totals.programs,
-        totals.links
+        totals.links,
+        start.elapsed().as_secs()
     );
-    let [live, stubs, dead] = totals.functions;
+    summary(&totals, programs == "unwind");
+    // A run that compared nothing is no success.
+    Ok(totals.red.is_empty() && totals.links > 0)
+}
+
+fn summary(totals: &Totals, unwinds: bool) {
+    let [live, stubs, dead] = totals.functions.map(count);
     println!(
-        "functions: {} live, {} dead, {} stubs in {} pruned links",
-        count(live),
-        count(dead),
-        count(stubs),
+        "functions: {live} live, {dead} dead, {stubs} stubs in {} pruned links",
         count(totals.with_stubs)
     );
-    println!("bytes of .text: plain {}, pruned {}", count(totals.plain), count(totals.pruned));
-    if options.trace {
-        println!(
-            "indirect call sites that ran under lld's links: {}, resolved: {}",
-            totals.sites.0, totals.sites.1
-        );
-    }
-    if SoakPrograms::of(options) == SoakPrograms::Unwind {
-        let [all, differ] = totals.controls;
+    println!("bytes of .text: plain {}, pruned {}", count(totals.text[0]), count(totals.text[1]));
+    if unwinds {
         let [none, some, every] = totals.entries;
         println!("functions without unwind entries: none in {none} links, some in {some}, all in {every}");
         println!("refused by --prune-unwind=drop: {}", totals.refused);
-        println!("without unwind entries: {all} programs, {differ} behave in another way");
     }
     for (reason, (n, first)) in &totals.idle {
         println!("not compared: {n}, first {first} ({reason})");
     }
-    if !totals.limits.is_empty() {
-        let mut table = Table::new(&["limit", "count", "bytes"]);
-        for (limit, (n, bytes)) in &totals.limits {
-            table.row(&[limit.clone(), count(*n), count(*bytes)]);
-        }
-        print!("{}", table.as_str());
-    }
     println!("differences: {}", totals.red.len());
-    for red in &totals.red {
-        println!("  {red}");
+    totals.red.iter().for_each(|red| println!("  {red}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_one_program_and_all_marks_are_filled_in() {
+        for generate in [program::generate, pointers::generate, unwind::generate] {
+            let text = |seed| generate(seed).units.iter().map(|u| u.text.clone()).collect::<String>();
+            for seed in 0..40 {
+                assert_eq!(text(seed), text(seed));
+                assert!(!text(seed).replace(",@function", "").contains('@'), "seed {seed}");
+            }
+            assert_ne!(text(1), text(2));
+        }
+    }
+
+    /// Live functions refer to live ones only, so that dead code is out of reach.
+    #[test]
+    fn live_functions_do_not_name_dead_ones() {
+        let mut live = 0;
+        for unit in (0..40).flat_map(|seed| program::generate(seed).units) {
+            let mut inside = false;
+            for line in unit.text.lines() {
+                if let Some((head, _)) = line.split_once("(unsigned a, unsigned b) {") {
+                    inside = head.contains("unsigned live");
+                    live += usize::from(inside);
+                } else {
+                    inside &= line != "}";
+                    assert!(!inside || !line.contains("dead"), "{line}");
+                }
+            }
+        }
+        assert!(live > 100);
     }
 }

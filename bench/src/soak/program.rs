@@ -1,22 +1,25 @@
-//! Random programs of several units, from a seed: which functions there are, where they are, and who may call whom.
+//! Random programs of several units, from a seed: their functions, the units of these, and who may call whom.
 //!
-//! Every function is `unsigned f(unsigned a, unsigned b)` and belongs to the live or to the dead. Live ones mention
-//! only live ones, so what is dead is really out of reach; dead ones mention anything. Programs end: each
-//! function that calls takes from a counter of fuel and returns when it is empty, loops are short, and what is printed
-//! depends on no address. What a function does is in `statements` (C) and `cplus` (C++).
+//! Every function is `unsigned f(unsigned a, unsigned b)` and is live or dead. Live ones refer only to live ones; dead ones to any. Programs end:
+//! a function that calls takes from a counter of fuel and returns when it is empty, and loops are short. `jump_ok` says whether a longjmp
+//! to `jump_to` has a target. The output depends on no address. Bodies are in `statements`.
 //!
-//! The same text goes through both compilers. Undefined behaviour is avoided where it could depend on the layout of
-//! the program; nothing else matters, for the same objects are compared with themselves, linked in two ways.
+//! Undefined behaviour is avoided only where it could depend on the layout: the same objects are linked in two ways.
 
-use super::prelude::{BASE, PRELUDE};
-use super::rng::Rng;
+use crate::rng::Rng;
+
+/// All units have these declarations, and the first one these definitions.
+const PRELUDE: &str = include_str!("texts/prelude.h");
+const BASE: &str = include_str!("texts/base.c");
+/// The header of all C++ units, so that vtables, inline functions and template instances are in COMDAT groups.
+const CXX: &str = include_str!("texts/shared.hpp");
 
 #[derive(Debug)]
 pub(crate) struct Unit {
     pub(crate) name: String,
     pub(crate) text: String,
     pub(crate) cplus: bool,
-    /// In which archive it goes, if in one.
+    /// The archive that has it as a member.
     pub(crate) archive: Option<usize>,
     /// It goes into the program's shared library.
     pub(crate) library: bool,
@@ -38,14 +41,12 @@ pub(crate) struct SoakProgram {
     pub(crate) link_flags: Vec<String>,
     /// Once in so many times it is linked statically.
     pub(crate) static_one_in: usize,
-    /// Once in so many times lld folds functions that are alike and of which nobody has the address.
+    /// Once in so many times lld folds equal functions whose address is not taken.
     pub(crate) fold_one_in: usize,
     /// Whether some addresses of functions have no type hash before them (assembly, IFUNC): `-fsanitize=kcfi` won't do.
     pub(crate) hashless: bool,
     /// The `--prune-unwind` of the pruned link.
     pub(crate) unwind: Option<&'static str>,
-    /// It is linked once more without unwind entries, which should show.
-    pub(crate) is_controlled: bool,
 }
 
 impl SoakProgram {
@@ -59,7 +60,6 @@ impl SoakProgram {
             fold_one_in: 3,
             hashless: false,
             unwind: None,
-            is_controlled: false,
         }
     }
 }
@@ -166,34 +166,28 @@ impl Generator {
         };
         let storage = if global { "" } else { "static " };
         let attributes = if self.drafts[unit].cplus { String::new() } else { self.attributes(form) };
-        // What is inlined always has no symbol, so a global one would be undefined elsewhere.
+        // A function that is always inlined has no symbol for other units.
         let attributes =
             if global && attributes.contains("always_inline") { String::new() } else { attributes };
+        let prefix = format!("{storage}{attributes}");
+        let function = |prefix: &str, name: &str, body: &str| {
+            format!("{prefix}unsigned {name}(unsigned a, unsigned b) {{\n{body}}}\n")
+        };
         let text = match form {
-            Form::Plain => {
-                let body = self.body(index);
-                format!("{storage}{attributes}unsigned {name}(unsigned a, unsigned b) {{\n{body}}}\n")
-            }
+            Form::Plain => function(&prefix, &name, &self.body(index)),
             Form::Leaf => {
                 let body = self.leaf_body();
-                let copy = self.rng.one_in(6);
-                let mut text =
-                    format!("{storage}{attributes}unsigned {name}(unsigned a, unsigned b) {{\n{body}}}\n");
-                if copy {
-                    // Twins: gcc folds them into aliases.
-                    text.push_str(&format!("unsigned {name}_twin(unsigned a, unsigned b) {{\n{body}}}\n"));
-                }
-                text
+                // gcc folds twins into aliases.
+                let twin = function("", &format!("{name}_twin"), &body);
+                function(&prefix, &name, &body) + if self.rng.one_in(6) { &twin } else { "" }
             }
             Form::Weak(strong) => {
                 let body = self.body(index);
                 if let Some(other) = strong {
-                    let twin = self.body_in(index, other);
-                    self.drafts[other]
-                        .bodies
-                        .push_str(&format!("unsigned {name}(unsigned a, unsigned b) {{\n{twin}}}\n"));
+                    let twin = function("", &name, &self.body_in(index, other));
+                    self.drafts[other].bodies.push_str(&twin);
                 }
-                format!("__attribute__((weak)) unsigned {name}(unsigned a, unsigned b) {{\n{body}}}\n")
+                function("__attribute__((weak)) ", &name, &body)
             }
             Form::Alias(of) => {
                 let target = self.functions[of].name.clone();
@@ -226,20 +220,11 @@ impl Generator {
         self.drafts[unit].bodies.push_str(&text);
     }
 
-    /// Declarations of everything that `unit` may mention.
+    /// Declarations of all functions that `unit` may mention.
     fn declarations(&self, unit: usize) -> String {
-        let mut out = String::new();
-        for f in self.functions.iter().filter(|f| f.global || f.unit == unit) {
-            if !matches!(f.form, Form::Ifunc) || f.unit != unit {
-                let storage = if f.global { "" } else { "static " };
-                out.push_str(&format!("{storage}unsigned {}(unsigned, unsigned);\n", f.name));
-            }
-        }
-        // A declaration before the resolver's definition; the attribute follows with it.
-        for f in self.functions.iter().filter(|f| matches!(f.form, Form::Ifunc) && f.unit == unit) {
-            out.push_str(&format!("unsigned {}(unsigned, unsigned);\n", f.name));
-        }
-        out
+        let visible = self.functions.iter().filter(|f| f.global || f.unit == unit);
+        let storage = |f: &Function| if f.global { "" } else { "static " };
+        visible.map(|f| format!("{}unsigned {}(unsigned, unsigned);\n", storage(f), f.name)).collect()
     }
 
     /// Choose the functions of a program with `units` units.
@@ -348,7 +333,7 @@ pub(crate) fn generate(seed: u64) -> SoakProgram {
         let mut text = format!("{PRELUDE}{declarations}");
         if cplus {
             text.push_str("}\n");
-            text.push_str(super::cplus::SHARED);
+            text.push_str(CXX);
             text.push_str("extern \"C\" {\n");
         }
         if unit == 0 {
@@ -373,39 +358,4 @@ pub(crate) fn generate(seed: u64) -> SoakProgram {
     program.hashless = generator.functions.iter().any(|f| matches!(f.form, Form::Assembly | Form::Ifunc));
     program.link_flags = link_flags;
     program
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_seed_is_one_program() {
-        for seed in 0..20 {
-            let (a, b) = (generate(seed), generate(seed));
-            assert_eq!(a.units.len(), b.units.len());
-            assert!(a.units.iter().zip(&b.units).all(|(x, y)| x.text == y.text && x.archive == y.archive));
-        }
-    }
-
-    #[test]
-    fn the_live_mention_no_dead() {
-        let (mut live, mut dead) = (0, 0);
-        for seed in 0..40 {
-            for unit in generate(seed).units {
-                let mut inside: Option<bool> = None;
-                for line in unit.text.lines() {
-                    if let Some((head, _)) = line.split_once("(unsigned a, unsigned b) {") {
-                        inside = Some(head.contains("unsigned live"));
-                        if inside == Some(true) { live += 1 } else { dead += 1 }
-                    } else if line == "}" {
-                        inside = None;
-                    } else if inside == Some(true) {
-                        assert!(!line.contains("dead"), "seed {seed}: {line}");
-                    }
-                }
-            }
-        }
-        assert!(live > 100 && dead > 100);
-    }
 }

@@ -1,39 +1,21 @@
 //! How a random program is compiled and linked: compilers, levels, options, archives, linker.
 //!
-//! Options that all units of a program must share (position independence, type hashes) are drawn for a program, the
-//! others for each unit, so that one link sees objects of several kinds and now and then of both compilers.
+//! Options that all units must share (position independence, type hashes) are drawn for a program, the others for each unit, so that one
+//! link has objects of several kinds and now and then of both compilers.
 
 use super::program::{SoakProgram, Unit};
-use super::rng::Rng;
+use crate::rng::Rng;
+use crate::texts::{blocks, words};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Compiler {
-    Gcc,
-    Clang,
-}
+/// Even seeds are gcc's under `--one-compiler`.
+pub(crate) const COMPILERS: [&str; 2] = ["gcc", "clang"];
 
-impl Compiler {
-    pub(crate) const ALL: [Compiler; 2] = [Compiler::Gcc, Compiler::Clang];
-
-    /// The compiler of a seed under `--one-compiler`: gcc of even ones, clang of odd ones.
-    pub(crate) fn in_turn(seed: u64) -> Compiler {
-        if seed.is_multiple_of(2) { Compiler::Gcc } else { Compiler::Clang }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Compiler::Gcc => "gcc",
-            Compiler::Clang => "clang",
-        }
-    }
-
-    fn driver(self, cplus: bool) -> &'static str {
-        match (self, cplus) {
-            (Compiler::Gcc, false) => "gcc",
-            (Compiler::Gcc, true) => "g++",
-            (Compiler::Clang, false) => "clang-19",
-            (Compiler::Clang, true) => "clang++-19",
-        }
+fn driver(compiler: &str, cplus: bool) -> &'static str {
+    match (compiler, cplus) {
+        ("gcc", false) => "gcc",
+        ("gcc", true) => "g++",
+        (_, false) => "clang-19",
+        (_, true) => "clang++-19",
     }
 }
 
@@ -70,7 +52,7 @@ impl Recipe {
         command
     }
 
-    /// The link of the shared library by `DIR/ld`, to `DIR`; `None` if there is none.
+    /// The link of the shared library by `DIR/ld`, to `DIR`; `None` without a library.
     pub(crate) fn library_by(&self, dir: &str) -> Option<Vec<String>> {
         let driver = self.link.first().filter(|_| !self.library.is_empty())?.clone();
         let mut command = vec![driver, self.choice(dir), "-shared".into(), "-pthread".into()];
@@ -79,7 +61,7 @@ impl Recipe {
         Some(command)
     }
 
-    /// The option by which the driver takes the linker of `dir`.
+    /// The driver's option for the linker of `dir`.
     fn choice(&self, dir: &str) -> String {
         if self.clang { format!("--ld-path={dir}/ld") } else { format!("-B{dir}/") }
     }
@@ -87,88 +69,25 @@ impl Recipe {
 
 const LIBRARY: &str = "libpart.so";
 
-fn words(text: &str) -> impl Iterator<Item = String> + '_ {
-    text.split_whitespace().map(str::to_owned)
+/// Position independence: options of the compiler and of the link.
+const POSITIONS: [(&str, &str); 10] = {
+    const PIE: (&str, &str) = ("-fPIE", "-pie");
+    const FIXED: (&str, &str) = ("-fno-pie", "-no-pie");
+    const PIC: &str = "-fPIC -fno-semantic-interposition";
+    [PIE, PIE, PIE, PIE, ("-fPIC", "-pie"), (PIC, "-pie"), FIXED, FIXED, FIXED, ("-fPIE", "-no-pie")]
+};
+
+/// The options of these groups that are drawn.
+fn drawn(rng: &mut Rng, groups: &[&str]) -> Vec<String> {
+    let all = blocks(include_str!("texts/options.txt"));
+    let lines = all.iter().filter(|block| groups.contains(&block.key)).flat_map(|block| block.text.lines());
+    let options = lines.filter_map(|line| line.split_once(' '));
+    options.filter(|(times, _)| rng.one_in(times.parse().unwrap_or(1))).flat_map(|(_, o)| words(o)).collect()
 }
 
-/// How the program is positioned, and what that means for compiler and link.
-const POSITIONS: [(&str, &str); 10] = [
-    ("-fPIE", "-pie"),
-    ("-fPIE", "-pie"),
-    ("-fPIE", "-pie"),
-    ("-fPIE", "-pie"),
-    ("-fPIC", "-pie"),
-    ("-fPIC -fno-semantic-interposition", "-pie"),
-    ("-fno-pie", "-no-pie"),
-    ("-fno-pie", "-no-pie"),
-    ("-fno-pie", "-no-pie"),
-    ("-fPIE", "-no-pie"),
-];
-
-/// Options of a unit that both compilers know, each taken once in so many times.
-const OPTIONS: [(usize, &str); 19] = [
-    (6, "-ffunction-sections"),
-    (9, "-fdata-sections"),
-    (4, "-fcf-protection"),
-    (5, "-fno-plt"),
-    (6, "-falign-functions=1"),
-    (10, "-fno-jump-tables"),
-    (12, "-mcmodel=medium"),
-    (8, "-fomit-frame-pointer"),
-    (8, "-fno-omit-frame-pointer"),
-    (8, "-fstack-protector-strong"),
-    (20, "-fpatchable-function-entry=4,2"),
-    (12, "-fcommon"),
-    (12, "-funroll-loops"),
-    (12, "-march=x86-64-v2"),
-    (6, "-g"),
-    (9, "-g -gdwarf-4"),
-    (20, "-g -gz"),
-    (12, "-fno-inline"),
-    (16, "-fstack-clash-protection"),
-];
-
-const GCC_OPTIONS: [(usize, &str); 14] = [
-    (20, "-mstringop-strategy=loop"),
-    (20, "-mstringop-strategy=unrolled_loop"),
-    (20, "-mstringop-strategy=vector_loop"),
-    (20, "-maccumulate-outgoing-args"),
-    (24, "-mtune=atom"),
-    (16, "-mindirect-branch=thunk -fcf-protection=none"),
-    (16, "-mindirect-branch=thunk-inline -fcf-protection=none"),
-    (10, "-fno-reorder-blocks-and-partition"),
-    (10, "-fno-ipa-icf"),
-    (20, "-mtls-dialect=gnu2"),
-    (20, "-fno-toplevel-reorder"),
-    (20, "-fno-section-anchors -fno-merge-constants"),
-    (20, "-mfunction-return=thunk -fcf-protection=none"),
-    (20, "-fno-dwarf2-cfi-asm"),
-];
-
-const CLANG_OPTIONS: [(usize, &str); 7] = [
-    (20, "-mlvi-cfi"),
-    (20, "-fbasic-block-sections=all"),
-    (16, "-mretpoline"),
-    (
-        20,
-        "-fsanitize=undefined -fsanitize-trap=undefined -fno-sanitize=function,vptr,alignment,shift,bounds,unreachable,return",
-    ),
-    (10, "-fno-addrsig"),
-    (16, "-mllvm -enable-split-machine-functions"),
-    (20, "-fno-unique-section-names -ffunction-sections"),
-];
-
-fn unit_flags(rng: &mut Rng, compiler: Compiler, unit: &Unit) -> Vec<String> {
+fn unit_flags(rng: &mut Rng, compiler: &str, unit: &Unit) -> Vec<String> {
     let mut flags = vec![(*rng.pick(&["-O0", "-O1", "-O2", "-O2", "-O3", "-Os"])).to_owned()];
-    let own: &[(usize, &str)] = match compiler {
-        Compiler::Gcc => &GCC_OPTIONS,
-        Compiler::Clang => &CLANG_OPTIONS,
-    };
-    for (times, option) in OPTIONS.iter().chain(own) {
-        if rng.one_in(*times) {
-            flags.extend(words(option));
-        }
-    }
+    flags.extend(drawn(rng, &["both", compiler]));
     // Thunks exclude landing marks, and the large model excludes thunks.
     if flags.iter().any(|f| f.contains("thunk")) {
         flags.retain(|f| f != "-fcf-protection" && f != "-mcmodel=medium");
@@ -178,11 +97,11 @@ fn unit_flags(rng: &mut Rng, compiler: Compiler, unit: &Unit) -> Vec<String> {
         flags.retain(|f| f != "-mlvi-cfi");
     }
     if unit.text.contains("no_caller_saved_registers") || unit.text.contains("preserve_most") {
-        // clang's hardened return takes rax, also from a caller who was promised to keep it (clang 19).
+        // The hardened return of clang 19 clobbers rax, also for a caller that keeps it.
         flags.retain(|f| f != "-mlvi-cfi");
     }
     if unit.cplus {
-        // gcc's table of the entries refers to functions in groups that the linker discards.
+        // gcc's table of entries refers to functions in discarded groups.
         flags.retain(|f| !f.starts_with("-fpatchable"));
     }
     if !unit.cplus && rng.one_in(4) {
@@ -191,60 +110,24 @@ fn unit_flags(rng: &mut Rng, compiler: Compiler, unit: &Unit) -> Vec<String> {
     flags
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RecipeRequest<'l> {
-    /// The linkers to choose from, by their short names.
-    pub(crate) linkers: &'l [String],
-    /// What is traced is not folded: a trace tells functions by their addresses.
-    pub(crate) traced: bool,
-    /// Most of clang's units are LLVM bitcode; the linkers are lld.
-    pub(crate) bitcode: bool,
-}
-
-/// Units as LLVM bitcode: a stream of its own.
-struct Lto {
-    rng: Rng,
-    option: &'static str,
-    /// Two modules a file, what has types apart from the rest; all units of a program or none.
-    split: &'static [&'static str],
-}
-
-impl Lto {
-    fn new(seed: u64) -> Lto {
-        let mut rng = Rng::new(seed, 60);
-        let option = *rng.pick(&["-flto=thin", "-flto=thin", "-flto"]);
-        let split: &[&str] = match option == "-flto=thin" && rng.one_in(3) {
-            true => &["-fsplit-lto-unit", "-fwhole-program-vtables"],
-            false => &[],
-        };
-        Lto { rng, option, split }
-    }
-
-    /// The flags of a unit that clang compiles: bitcode, mostly.
-    fn of_unit(&mut self) -> Vec<String> {
-        if self.rng.one_in(4) {
-            return Vec::new();
-        }
-        std::iter::once(&self.option).chain(self.split).map(|o| (*o).to_owned()).collect()
-    }
-
-    /// What the link has: with an option of its own or without, at some level.
-    fn of_link(&mut self) -> Vec<String> {
-        let level = *self.rng.pick(&["-O0", "-O1", "-O2", "-O2", "-O3"]);
-        if self.rng.one_in(3) { Vec::new() } else { vec![self.option.to_owned(), level.to_owned()] }
-    }
-}
-
-/// Draw the recipe for `program` of `seed`, mostly by `compiler`.
+/// Draw the recipe for `program` of `seed`, mostly by `compiler`. With `bitcode` most units of clang are LLVM bitcode.
 pub(crate) fn draw(
     seed: u64,
     program: &SoakProgram,
-    compiler: Compiler,
-    wanted: RecipeRequest<'_>,
+    compiler: &str,
+    linkers: &[String],
+    bitcode: bool,
 ) -> Recipe {
-    let RecipeRequest { linkers, traced, bitcode } = wanted;
-    let mut lto = bitcode.then(|| Lto::new(seed));
-    let mut rng = Rng::new(seed, 1 + compiler as u64);
+    // Bitcode has a stream of its own. `-fsplit-lto-unit` makes two modules a file; all units of a program have it or none.
+    let mut lto_rng = Rng::new(seed, 60);
+    let lto = *lto_rng.pick(&["-flto=thin", "-flto=thin", "-flto"]);
+    let split = if lto == "-flto=thin" && lto_rng.one_in(3) {
+        "-fsplit-lto-unit -fwhole-program-vtables"
+    } else {
+        ""
+    };
+    let clang = compiler == "clang";
+    let mut rng = Rng::new(seed, 1 + u64::from(clang));
     let cplus = program.units.iter().any(|u| u.cplus);
     let (mut position, mut link_position) = *rng.pick(&POSITIONS);
     let library = program.units.iter().any(|u| u.library);
@@ -253,15 +136,15 @@ pub(crate) fn draw(
     }
     // Of two units one is gcc's then, and native.
     let mixed = rng.one_in(6) || bitcode && Rng::new(seed, 61).one_in(3);
-    let hashes = compiler == Compiler::Clang && !cplus && !mixed && !program.hashless && rng.one_in(16);
+    let hashes = clang && !cplus && !mixed && !program.hashless && rng.one_in(16);
 
     let mut compile = Vec::new();
     let mut archives: Vec<Vec<String>> = vec![Vec::new(); program.archives];
     let (mut objects, mut parts) = (Vec::new(), Vec::new());
     for unit in &program.units {
-        let by = if mixed && rng.one_in(2) { *rng.pick(&Compiler::ALL) } else { compiler };
+        let by = if mixed && rng.one_in(2) { *rng.pick(&COMPILERS) } else { compiler };
         let extension = if unit.cplus { "cc" } else { "c" };
-        let mut command = vec![by.driver(unit.cplus).to_owned(), "-w".into()];
+        let mut command = vec![driver(by, unit.cplus).to_owned(), "-w".into()];
         command.extend(words(if unit.library { "-fPIC" } else { position }));
         command.extend(unit_flags(&mut rng, by, unit));
         command.extend(unit.flags.iter().cloned());
@@ -269,8 +152,9 @@ pub(crate) fn draw(
             command.push("-fsanitize=kcfi".into());
         }
         command.extend(program.flags.iter().cloned());
-        if by == Compiler::Clang && !unit.library {
-            command.extend(lto.iter_mut().flat_map(Lto::of_unit));
+        if by == "clang" && !unit.library {
+            let is_bitcode = bitcode && !lto_rng.one_in(4);
+            command.extend(words(lto).into_iter().chain(words(split)).filter(|_| is_bitcode));
         }
         let object = format!("{}.o", unit.name);
         command.extend(["-c".into(), format!("{}.{extension}", unit.name), "-o".into(), object.clone()]);
@@ -281,20 +165,11 @@ pub(crate) fn draw(
             None => objects.push(object),
         }
     }
-    let mut link = vec![compiler.driver(cplus).to_owned(), link_position.into()];
-    for (times, option) in [
-        (4, "-Wl,--gc-sections"),
-        (12, "-rdynamic"),
-        (6, "-Wl,-z,now"),
-        (8, "-Wl,--as-needed"),
-        (40, "-Wl,--emit-relocs"),
-    ] {
-        if rng.one_in(times) {
-            link.push(option.into());
-        }
-    }
+    let mut link = vec![driver(compiler, cplus).to_owned(), link_position.into()];
+    link.extend(drawn(&mut rng, &["link"]));
     link.extend(program.link_flags.iter().cloned());
-    link.extend(lto.iter_mut().flat_map(Lto::of_link));
+    let level = *lto_rng.pick(&["-O0", "-O1", "-O2", "-O2", "-O3"]);
+    link.extend([lto, level].into_iter().filter(|_| bitcode && level != "-O1").map(str::to_owned));
     link.extend(objects);
     link.push("-Wl,--start-group".into());
     for (i, members) in archives.iter().enumerate().filter(|(_, m)| !m.is_empty()) {
@@ -310,39 +185,11 @@ pub(crate) fn draw(
         link.push(LIBRARY.into());
     }
     let linker = rng.pick(linkers).clone();
-    // A stream of its own, so that seeds mean what they meant before.
-    let folds = Rng::new(seed, 50 + compiler as u64).one_in(program.fold_one_in);
-    if folds && linker == "lld" && !traced {
+    // A stream of its own, so that seeds keep their meaning.
+    let folds = Rng::new(seed, 50 + u64::from(clang)).one_in(program.fold_one_in);
+    if folds && linker == "lld" {
         link.push("-Wl,--icf=safe".into());
     }
-    let clang = compiler == Compiler::Clang;
-    // A stream of its own, so that the programs stay what they are.
     let is_estimated = program.unwind.is_none() && Rng::new(seed, 62).one_in(3);
     Recipe { compile, link, library: parts, linker, clang, unwind: program.unwind, is_estimated }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Whether any of many draws gives clang's hardened returns to a unit of this text.
-    fn hardened(text: &str) -> bool {
-        let unit = Unit {
-            name: "u".into(),
-            text: text.into(),
-            cplus: false,
-            archive: None,
-            library: false,
-            flags: Vec::new(),
-        };
-        let draws = |seed| unit_flags(&mut Rng::new(seed, 0), Compiler::Clang, &unit);
-        (0..2000).any(|seed| draws(seed).iter().any(|f| f == "-mlvi-cfi"))
-    }
-
-    #[test]
-    fn no_hardened_returns_where_callers_keep_all_registers() {
-        assert!(hardened("int f(void);"));
-        assert!(!hardened("__attribute__((preserve_most)) int f(void);"));
-        assert!(!hardened("__attribute__((no_caller_saved_registers)) int f(void);"));
-    }
 }

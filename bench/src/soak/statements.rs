@@ -1,12 +1,36 @@
-//! What the functions of a random program do: statements in C that compilers turn into everything that a splitter
-//! must see through.
+//! Statements of a random program, in C that compilers turn into all that a splitter must see through.
 //!
-//! Switches and labels are in `switches`. Here, unlikely blocks move to `.cold` parts; loops over arrays get pointers before the start
-//! or past the end. Which of them happens is the compiler's choice: variety of shape is what is wanted here.
-//!
-//! Statements use the variables `x`, `y`, `z`, and the parameters `a`, `b`, all unsigned. They are valid C++ too.
+//! Most statements are templates of `texts/functions.txt`. Switches become jump tables, bit tests, or tables of constants, strings and
+//! functions; labels become tables of addresses; loops over arrays get pointers before the start or past the end. Statements use the variables `x`, `y`, `z` and the parameters `a` and `b`,
+//! all unsigned.
+
+use std::sync::LazyLock;
 
 use super::program::{FunctionTable, Generator};
+use crate::texts::blocks;
+
+/// A statement with marks to fill in, and its text at file scope.
+#[derive(Debug)]
+struct Template {
+    group: &'static str,
+    weight: usize,
+    text: String,
+    item: String,
+}
+
+static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
+    let mut all: Vec<Template> = Vec::new();
+    for block in blocks(include_str!("texts/functions.txt")) {
+        match (block.key, all.last_mut()) {
+            ("item", Some(last)) => last.item = block.text,
+            (group, _) => {
+                let weight = block.words.parse().unwrap_or(1);
+                all.push(Template { group, weight, text: block.text, item: String::new() });
+            }
+        }
+    }
+    all
+});
 
 impl Generator {
     fn variable(&mut self) -> &'static str {
@@ -44,7 +68,7 @@ impl Generator {
         format!("{g}({l}, {r})")
     }
 
-    /// A body that ends, whatever it calls.
+    /// A body that ends for all callees.
     pub(super) fn body(&mut self, f: usize) -> String {
         let unit = self.functions[f].unit;
         self.body_in(f, unit)
@@ -57,12 +81,13 @@ impl Generator {
         let mut out = String::from("  unsigned x = a, y = b, z = 1;\n  if (fuel-- <= 0) return a ^ b;\n");
         let count = self.rng.range(2, 5);
         for _ in 0..count {
-            let statement = if self.drafts[unit].cplus && self.rng.one_in(3) {
-                self.cplus(f)
+            if self.drafts[unit].cplus && self.rng.one_in(3) {
+                // A longjmp would skip destructors.
+                let text = self.template(f, 2, &["cplus"]);
+                out.push_str(&format!("{{ NoJump guard; (void)guard;\n{text}}}\n"));
             } else {
-                self.statement(f, 2)
-            };
-            out.push_str(&statement);
+                out.push_str(&self.statement(f, 2));
+            }
         }
         out.push_str(&match self.rng.below(4) {
             // A tail call, direct or through a pointer.
@@ -129,94 +154,65 @@ impl Generator {
         table
     }
 
-    /// One statement of any kind; `depth` bounds how deep they nest.
+    /// One statement of any kind; `depth` bounds the nesting.
     pub(super) fn statement(&mut self, f: usize, depth: usize) -> String {
-        let simple = depth == 0;
-        // Labels as values are for C: in C++ they may not skip the constructors between them.
         let cplus = self.drafts[self.functions[f].unit].cplus;
-        match self.rng.below(if simple { 6 } else { 26 }) {
+        match self.rng.below(if depth == 0 { 6 } else { 26 }) {
             0 | 1 => self.arithmetic(),
             2 | 3 => format!("x += {};\n", self.call(f)),
-            4 => self.text_use(),
-            5 => {
-                let e = self.expression(1);
-                format!("y ^= add_all(3, {e}, x, z);\n")
-            }
+            4 | 5 => self.template(f, depth, &["simple"]),
             6..=8 => self.switch(f, depth),
             9 => self.sparse_switch(f, depth),
             10 => {
-                let (v, n) = (format!("i{}", self.fresh()), self.rng.range(2, 6));
-                let inner = self.statement(f, depth - 1);
-                format!("for (int {v} = 0; {v} < {n}; {v}++) {{ x += (unsigned){v};\n{inner}}}\n")
-            }
-            11 => {
                 let (t, e) = (self.table(f), self.expression(1));
                 let (name, n) = (t.name, t.len);
-                if t.structs {
-                    format!("x = hash_text({name}[{e} % {n}u].f(x, y), {name}[y % {n}u].text);\n")
-                } else {
-                    format!("x += {name}[{e} % {n}u](y, z);\n")
+                match t.structs {
+                    true => format!("x = hash_text({name}[{e} % {n}u].f(x, y), {name}[y % {n}u].text);\n"),
+                    false => format!("x += {name}[{e} % {n}u](y, z);\n"),
                 }
             }
-            12 => self.heap_table(f),
-            13 if !cplus => self.computed_goto(f, depth),
-            14 if !cplus => self.label_differences(),
-            15 => self.unlikely(f, depth),
-            16 => self.array_walk(),
-            17 => self.sort(f),
-            18 => {
-                let v = *self.rng.pick(&["per_thread", "per_thread_zero", "sum", "common_data[x & 15u]"]);
-                let e = self.expression(1);
-                format!("{v} += {e}; z ^= {v};\n")
-            }
-            19 => self.set_jump(f),
-            20 => {
-                let name = format!("maybe{}", self.fresh());
-                let unit = self.functions[f].unit;
-                self.drafts[unit]
-                    .items
-                    .push_str(&format!("extern unsigned {name}(unsigned) __attribute__((weak));\n"));
-                format!("if ({name}) x += {name}(x); else x ^= 5u;\n")
-            }
-            21 => self.switch_to_value(f),
-            22 => {
-                let e = self.expression(1);
-                format!(
-                    "{{ double d = (double)x * 0.37 + 1e-3 * (double)({e}); float g = (float)y * 1.5f; x ^= (unsigned)(long long)d; y += (unsigned)(long long)g; }}\n"
-                )
-            }
-            23 => {
-                let g = self.callee(f);
-                let e = self.expression(1);
-                let name = format!("state{}", self.fresh());
-                // A pointer that code sets: the target is known to nobody.
-                format!(
-                    "{{ static unsigned {name}; {name} += x; fn keep = settable; if ({e} & 1u) settable = {g}; if (settable == {g}) x += 3u + {name}; if (settable) y += settable(x, z); settable = keep; }}\n"
-                )
-            }
-            24 => self.nested_or_compound(f),
-            _ => {
-                let inner = self.statement(f, depth - 1);
-                let e = self.expression(1);
-                format!("if ({e} % 3u == 1u) {{\n{inner}}}\n")
-            }
+            11 => self.heap_table(f),
+            12 if !cplus => self.computed_goto(f, depth),
+            13 => self.array_walk(),
+            14 => self.switch_to_value(f),
+            // In C++ labels as values may not skip constructors.
+            _ => self.template(f, depth, if cplus { &["deep"] } else { &["deep", "C"] }),
         }
     }
 
-    fn text_use(&mut self) -> String {
-        let (n, k) = (self.rng.below(1000), self.rng.below(4));
-        let tail = "tail of a string".get(self.rng.below(12)..).unwrap_or("");
-        match k {
-            // Ends of one another, which merge.
-            0 => format!("y = hash_text(y, \"{tail}\");\n"),
-            1 => format!(
-                "{{ static const char text[] = \"local text {n}\"; y = hash_text(y, text + (x & 7u)); }}\n"
-            ),
-            2 => format!("y ^= (unsigned)strlen(\"literal {n}\" + (x & 3u));\n"),
-            _ => format!(
-                "{{ static const char *const words[] = {{\"one\", \"two {n}\", \"three\", \"{tail}\"}}; y = hash_text(y, words[x & 3u]); }}\n"
-            ),
+    /// A template of these groups, with all marks filled in.
+    fn template(&mut self, f: usize, depth: usize, groups: &[&str]) -> String {
+        let fit = |t: &&Template| groups.contains(&t.group);
+        let all: Vec<&Template> =
+            TEMPLATES.iter().filter(fit).flat_map(|t| std::iter::repeat_n(t, t.weight)).collect();
+        let template = *self.rng.pick(&all);
+        let number = self.fresh();
+        let item = self.fill(&template.item, f, depth, number);
+        let unit = self.functions[f].unit;
+        self.drafts[unit].items.push_str(&item);
+        self.fill(&template.text, f, depth, number)
+    }
+
+    fn fill(&mut self, text: &str, f: usize, depth: usize, number: usize) -> String {
+        let mut pieces = text.split('@');
+        let mut out = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let (mark, rest) = piece.split_at(1);
+            out.push_str(&match mark {
+                "E" => self.expression(1),
+                "C" => self.call(f),
+                "F" => self.callee(f),
+                "N" => number.to_string(),
+                "K" => self.rng.literal(),
+                "R" => self.rng.range(2, 6).to_string(),
+                "D" => self.rng.below(8).to_string(),
+                "S" => self.statement(f, depth.saturating_sub(1)),
+                "L" => if self.functions[f].live { "live" } else { "dead" }.to_owned(),
+                _ => "tail of a string".get(self.rng.below(12)..).unwrap_or_default().to_owned(),
+            });
+            out.push_str(rest);
         }
+        out
     }
 
     /// A table that is copied to the heap and called from there.
@@ -229,21 +225,6 @@ impl Generator {
             "{{ {kind} *copy = ({kind} *)malloc(sizeof {name}); memcpy((void *)copy, (const void *)&{name}[0], sizeof {name}); \
              x += copy[y % {n}u]{member}(x, z); free((void *)copy); }}\n"
         )
-    }
-
-    fn unlikely(&mut self, f: usize, depth: usize) -> String {
-        let (e, k) = (self.expression(1), self.rng.literal());
-        let inner = self.statement(f, depth - 1);
-        let end = match self.rng.below(6) {
-            0 => "give_up(x);",
-            1 => "__builtin_trap();",
-            2 => "return y;",
-            _ => "",
-        };
-        // A trap or an end that the fuel can't bring about.
-        let guard = if end.contains("trap") { " && fuel > 1000000" } else { "" };
-        let guard = if end.contains("give_up") { " && jump_ok" } else { guard };
-        format!("if (__builtin_expect(({e} & 15u) == ({k} & 15u){guard}, 0)) {{\n{inner}{end} }}\n")
     }
 
     /// Loops whose pointers begin before their array or end past it.
@@ -264,65 +245,107 @@ impl Generator {
         )
     }
 
-    fn sort(&mut self, f: usize) -> String {
-        let (id, unit) = (self.fresh(), self.functions[f].unit);
-        let live = if self.functions[f].live { "live" } else { "dead" };
-        let k = self.rng.below(1000) * 2 + 1;
-        self.drafts[unit].items.push_str(&format!(
-            "static int order{id}_{live}(const void *l, const void *r) {{\n\
-             unsigned p = *(const unsigned *)l * {k}u, q = *(const unsigned *)r * {k}u; return p < q ? -1 : p > q;\n}}\n"
-        ));
-        format!(
-            "{{ unsigned v[6] = {{x, y, z, a, b, 9u}}; qsort(v, 6, sizeof v[0], order{id}_{live}); x = v[0] ^ (v[3] * 3u); }}\n"
-        )
-    }
-
-    /// A jump out of what is called, in a helper so that no variable of the body is clobbered.
-    fn set_jump(&mut self, f: usize) -> String {
-        let (id, unit) = (self.fresh(), self.functions[f].unit);
-        let live = if self.functions[f].live { "live" } else { "dead" };
-        let call = self.callee(f);
-        let k = self.rng.below(8);
-        let text = if self.rng.one_in(3) {
-            format!(
-                "static __attribute__((noinline)) void leap{id}_{live}(unsigned v) {{ if ((v & 7u) == {k}u) __builtin_longjmp(short_jump, 1); sum += v; }}\n\
-                 static __attribute__((noinline)) unsigned try{id}_{live}(unsigned a, unsigned b) {{\n\
-                 volatile unsigned r = a; if (__builtin_setjmp(short_jump) == 0) {{ leap{id}_{live}(b); r += 5u; }} else {{ r *= 3u; }} return r;\n}}\n"
-            )
-        } else {
-            format!(
-                "static __attribute__((noinline)) unsigned try{id}_{live}(unsigned a, unsigned b) {{\n\
-                 jmp_buf saved; memcpy(&saved, &jump_to, sizeof saved); volatile unsigned r = a; volatile int ok = jump_ok; volatile int k = setjmp(jump_to);\n\
-                 if (k == 0) {{ jump_ok = 1; r += {call}(a, b); if ((b & 7u) == {k}u) give_up(b); }} else {{ r += (unsigned)k * 7u; }}\n\
-                 memcpy(&jump_to, &saved, sizeof saved); jump_ok = ok; return r;\n}}\n"
-            )
+    /// A dense switch: a jump table where the compiler makes any. The default may be unreachable, and the range may
+    /// begin below zero.
+    fn switch(&mut self, f: usize, depth: usize) -> String {
+        let n = self.rng.range(4, 14);
+        let total = self.rng.one_in(3);
+        let holes = !total && self.rng.one_in(2);
+        let e = self.expression(1);
+        let (subject, first) = match self.rng.below(3) {
+            0 => (format!("(int)({e} % {n}u) - 4"), -4),
+            1 => (format!("({e} % {n}u) + 100u"), 100),
+            _ => (format!("{e} % {n}u"), 0),
         };
-        self.drafts[unit].items.push_str(&text);
-        format!("x ^= try{id}_{live}(x, y);\n")
+        let mut out = format!("switch ({subject}) {{\n");
+        for i in 0..n as i64 {
+            if holes && self.rng.one_in(3) {
+                continue;
+            }
+            let label = i + first;
+            let text = match self.rng.below(7) {
+                0 => self.statement(f, depth - 1),
+                1 => format!("return {};\n", self.call(f)),
+                2 => format!("x = {} + {i}u;\n", self.call(f)),
+                3 => format!(
+                    "if (__builtin_expect(y == {}, 0)) {{ x += {}; }}\n",
+                    self.rng.literal(),
+                    self.call(f)
+                ),
+                _ => self.arithmetic(),
+            };
+            // Never into the default, which may be unreachable.
+            let falls = i + 1 < n as i64 && self.rng.one_in(6);
+            let end = if falls { "/* falls through */" } else { "break;" };
+            out.push_str(&format!("case {label}: {text}{end}\n"));
+        }
+        if total {
+            out.push_str("default: __builtin_unreachable();\n");
+        } else if self.rng.one_in(2) {
+            let s = self.statement(f, depth - 1);
+            out.push_str(&format!("default: {s}"));
+        }
+        out.push_str("}\n");
+        out
     }
 
-    /// Extensions: nested functions of gcc with their trampolines, statement expressions, inline assembly.
-    fn nested_or_compound(&mut self, f: usize) -> String {
-        let cplus = self.drafts[self.functions[f].unit].cplus;
-        let g = self.callee(f);
-        match self.rng.below(4) {
-            0 if !cplus => {
-                let id = self.fresh();
-                format!(
-                    "{{\n#ifndef __clang__\n unsigned inner{id}(unsigned p, unsigned q) {{ x += p; return {g}(p, q) ^ y; }}\n\
-                     fn volatile through = inner{id}; y += through(z, 3u);\n#else\n y += {g}(z, 3u);\n#endif\n}}\n"
-                )
-            }
-            1 => "__asm__ volatile(\"xorl $12, %0\\n\\tjmp 1f\\n\\tud2\\n1:\" : \"+r\"(x) : : \"cc\");\n"
-                .into(),
-            2 => {
-                // A helper of libgcc: an archive member that only arithmetic asks for.
-                let e = self.expression(1);
-                format!(
-                    "{{ __extension__ unsigned __int128 wide = (unsigned __int128)x << 70 | y; x += (unsigned)(wide / ({e} | 1u)); }}\n"
-                )
-            }
-            _ => format!("x += __extension__({{ unsigned t = {g}(y, 2u); t * 3u; }});\n"),
+    fn sparse_switch(&mut self, f: usize, depth: usize) -> String {
+        let e = self.expression(2);
+        let mut out = format!("switch ({e}) {{\n");
+        let mut label = 0;
+        for _ in 0..self.rng.range(3, 9) {
+            label += 1 + self.rng.below(300);
+            let s = self.statement(f, depth - 1);
+            out.push_str(&format!("case {label}: {s}break;\n"));
         }
+        out.push_str("default: z++;\n}\n");
+        out
+    }
+
+    /// A switch that only chooses a value: tables of numbers, strings or functions, which in PIC clang makes relative.
+    fn switch_to_value(&mut self, f: usize) -> String {
+        let n = self.rng.range(5, 10);
+        let (kind, what) = *self.rng.pick(&[(0, "const char *"), (1, "fn "), (2, "unsigned ")]);
+        let e = self.expression(1);
+        let v = format!("chosen{}", self.fresh());
+        let mut out = format!("{{ {what}{v}; switch ({e} % {n}u) {{\n");
+        for i in 0..n {
+            let value = match kind {
+                0 => format!("\"choice {} of {v}\"", i * 7),
+                1 => self.callee(f),
+                _ => self.rng.literal(),
+            };
+            out.push_str(&if i + 1 == n {
+                format!("default: {v} = {value};\n")
+            } else {
+                format!("case {i}: {v} = {value}; break;\n")
+            });
+        }
+        out.push_str(&match kind {
+            0 => format!("}} x = hash_text(x, {v}); }}\n"),
+            1 => format!("}} x += {v}(y, z); }}\n"),
+            _ => format!("}} x ^= {v}; }}\n"),
+        });
+        out
+    }
+
+    fn computed_goto(&mut self, f: usize, depth: usize) -> String {
+        let (id, n) = (self.fresh(), self.rng.range(3, 7));
+        let labels: Vec<String> = (0..n).map(|i| format!("&&L{id}_{i}")).collect();
+        let code: Vec<String> = (0..8).map(|_| self.rng.below(n).to_string()).collect();
+        let mut out = format!(
+            "{{ static const void *const labels{id}[] = {{{}}}; static const unsigned char code{id}[] = {{{}}};\n\
+             unsigned at = 0, steps = 0;\ngoto *labels{id}[code{id}[x & 7u]];\n",
+            labels.join(", "),
+            code.join(", ")
+        );
+        for i in 0..n {
+            let s = if i == 0 { self.statement(f, depth - 1) } else { self.arithmetic() };
+            out.push_str(&format!(
+                "L{id}_{i}: {s}if (++steps > 10u) goto L{id}_end; at = (at + 1u) & 7u; goto *labels{id}[code{id}[at]];\n"
+            ));
+        }
+        out.push_str(&format!("L{id}_end:; }}\n"));
+        out
     }
 }

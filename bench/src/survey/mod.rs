@@ -1,257 +1,277 @@
-//! `bench survey`: how much of objects that nobody made for this tool `lto-prune split` divides, and what each limit costs.
+//! `bench survey`: projects, built by their own build systems and tested by their own suites, plain and with lto-prune.
 //!
-//! What is looked at is chosen by rules that know nothing of the outcome: static libraries of Debian's `-dev` packages
-//! ([`libraries`]), and units of Debian's source packages in many configurations ([`programs`]). What is divided is what the report
-//! of `split --data` says. Each archive is also linked whole by lld, as it was and divided: the two files must be the same, byte by
-//! byte, since sections that are all there lie where they lay; but for jumps that were relaxed ([`mod@whole`]).
-//!
-//! Left out: how well a linker prunes what was divided (the tests and `reach` look at that).
+//! Both builds lie in the same folder, one after the other, and call the same compiler with the same `-B`, so that only the linker differs.
+//! All links ([`links`]), all files and the tests ([`files`]) are compared. A finished pair leaves a file of its results. The table has those
+//! that are newer than lto-prune; `--only` builds again.
 
-pub(crate) mod libraries;
-pub(crate) mod programs;
-mod whole;
+mod files;
+mod links;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use self::files::{BuildTree, Outcomes};
+use self::links::Links;
 use crate::corpus::{Corpus, find_linker};
 use crate::process::{self, run_ok};
+use crate::report::number;
 use crate::table::{Table, count, publish};
+use crate::texts::blocks;
 use crate::{Options, Result};
-use whole::Whole;
 
-/// In the order of the tables.
-const KINDS: [&str; 3] = ["code", "data", "bss"];
-
-/// The limit of hand-written assembly: no compiler puts such a symbol among its functions.
-const ASSEMBLY: &str = "symbol-in-text";
-
-/// Bytes of monolithic sections of one kind.
-#[derive(Debug, Default, Clone)]
-struct SectionBytes {
-    bytes: u64,
-    divided: u64,
-    /// Bytes that are whole, by limit.
-    limits: BTreeMap<String, u64>,
-}
-
-impl SectionBytes {
-    fn add(&mut self, other: &SectionBytes) {
-        self.bytes += other.bytes;
-        self.divided += other.divided;
-        for (limit, bytes) in &other.limits {
-            *self.limits.entry(limit.clone()).or_default() += bytes;
-        }
-    }
-
-    fn percent(&self) -> String {
-        percent(self.divided, self.bytes)
-    }
-
-    fn limit(&self, name: &str) -> u64 {
-        self.limits.get(name).copied().unwrap_or(0)
-    }
-}
-
-/// What was found of an archive.
-#[derive(Debug, Clone)]
-struct SurveyRow {
+/// The blocks of a project or of a kind, by key.
+#[derive(Debug, Clone, Default)]
+struct Project {
     name: String,
-    /// There is one for each of [`KINDS`].
-    sums: [SectionBytes; 3],
-    whole: Whole,
-    /// Objects of which emission failed, or the check of what was emitted.
-    failed: Vec<String>,
+    kind: String,
+    parts: BTreeMap<&'static str, String>,
 }
 
-fn percent(part: u64, whole: u64) -> String {
-    match whole {
-        0 => "-".to_owned(),
-        _ => format!("{:.2}%", part as f64 * 100.0 / whole as f64),
+impl Project {
+    fn part(&self, key: &str) -> &str {
+        self.parts.get(key).map_or("", String::as_str)
     }
 }
 
-/// FNV-1a: an order that nobody chose.
-pub(crate) fn hash(name: &str) -> u64 {
-    name.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
-}
-
-fn sum(value: &Value) -> SectionBytes {
-    let number = |key: &str| value[key].as_u64().unwrap_or(0);
-    let limits = value["whole"].as_object().into_iter().flatten();
-    SectionBytes {
-        bytes: number("bytes"),
-        divided: number("divided"),
-        limits: limits.map(|(name, bytes)| (name.clone(), bytes.as_u64().unwrap_or(0))).collect(),
-    }
-}
-
-/// Divide an archive and link it whole both ways, in `scratch`.
-fn look(corpus: &Corpus, name: &str, archive: &Path, scratch: &Path) -> Result<SurveyRow> {
-    let (plain, divided) = (scratch.join("plain"), scratch.join("divided"));
-    for dir in [&plain, &divided] {
-        fs::create_dir_all(dir)?;
-        for file in ["whole.a", "out"] {
-            let _ = fs::remove_file(dir.join(file));
+fn projects() -> Vec<Project> {
+    let mut all: Vec<Project> = Vec::new();
+    for block in blocks(include_str!("projects.txt")) {
+        if ["kind", "project"].contains(&block.key) {
+            let (name, other) = block.words.split_once(' ').unwrap_or((block.words, ""));
+            let parts = all.iter().find(|p| p.name == other).map(|p| p.parts.clone()).unwrap_or_default();
+            let kind = if block.key == "kind" { String::new() } else { other.to_owned() };
+            all.push(Project { name: name.to_owned(), kind, parts });
+        } else if let Some(last) = all.last_mut() {
+            let text = if block.text.is_empty() { block.words.to_owned() } else { block.text };
+            last.parts.insert(block.key, text);
         }
     }
-    fs::copy(archive, plain.join("whole.a"))?;
-    let report = scratch.join("report.json");
-    let mut split = Command::new("nice");
-    split.arg(&corpus.pruner).args(["split", "--data"]).arg(archive).arg("-o").arg(divided.join("whole.a"));
-    run_ok(split.arg(format!("--report={}", report.display())), scratch)?;
-    let report = crate::report::read(&report)?;
-    let lld = find_linker("lld")?;
-    let link = |dir: &Path| -> Result<Option<Vec<u8>>> {
-        let mut command = Command::new("nice");
-        command.arg(&lld).current_dir(dir).args([
-            "--entry=0",
-            "--unresolved-symbols=ignore-all",
-            "--noinhibit-exec",
-            "--allow-multiple-definition",
-            "--build-id=none",
-            "--strip-all",
-            "--threads=1",
-            "--whole-archive",
-            "whole.a",
-            "-o",
-            "out",
-        ]);
-        process::run(&mut command, &scratch.join("link.out"), &scratch.join("link.err"))?;
-        Ok(fs::read(dir.join("out")).ok())
+    all.retain(|project| !project.kind.is_empty());
+    all
+}
+
+/// A project with a linker, and the folder of both builds.
+struct BuildPair<'p> {
+    project: &'p Project,
+    behind: PathBuf,
+    linker: &'p str,
+    dir: PathBuf,
+}
+
+/// The parts of a build that are compared.
+struct Built {
+    links: Links,
+    files: BuildTree,
+    /// Exit statuses of the build, of the tests, and of the installation.
+    statuses: [i32; 3],
+    outcomes: Outcomes,
+}
+
+/// The folders of the sources, which are fetched if they are missing.
+fn unpack(corpus: &Corpus, project: &Project) -> Result<Vec<PathBuf>> {
+    let scratch = corpus.scratch("survey-fetch")?;
+    if let Some((name, version)) = project.part("crate").split_once(' ') {
+        // `cargo info` unpacks the crate.
+        let asked = format!("{name}@{version}");
+        run_ok(Command::new("cargo").args(["info", "--registry=crates-io", &asked]), &scratch)?;
+        let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+        let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).ok_or("no CARGO_HOME")?;
+        let registries = fs::read_dir(home.join("registry/src"))?;
+        let mut found = registries.filter_map(|r| Some(r.ok()?.path().join(format!("{name}-{version}"))));
+        return Ok(vec![found.find(|p| p.is_dir()).ok_or("cargo info did not unpack the crate")?]);
+    }
+    let names = project.part("source").split(' ');
+    run_ok(Command::new(corpus.root.join("fetch.sh")).args(names.clone()), &scratch)?;
+    Ok(names.map(|n| corpus.root.join("work/src").join(n)).collect())
+}
+
+/// Run a script in `folder`, with the environment that all steps of all projects have.
+fn step(corpus: &Corpus, pair: &BuildPair<'_>, folder: &Path, script: &str, log: &Path) -> Result<i32> {
+    let bin = pair.dir.join("bin").display().to_string();
+    let (cc, cxx) = match pair.project.part("compiler") {
+        "clang" => (format!("clang-19 -B{bin}"), format!("clang++-19 -B{bin}")),
+        _ => (format!("gcc -B{bin}"), format!("g++ -B{bin}")),
     };
-    let whole = whole::compare(link(&plain)?.as_deref(), link(&divided)?.as_deref());
-    let objects = report["files"][0]["objects"].as_array().into_iter().flatten();
-    let failed = objects.filter_map(|o| {
-        let trouble = o["trouble"].as_str()?;
-        let internal = ["emit:", "verify:"].iter().any(|stage| trouble.contains(stage));
-        internal.then(|| format!("{}: {trouble}", o["name"].as_str().unwrap_or_default()))
-    });
-    let failed = failed.map(|text| text.replace(&archive.display().to_string(), name)).collect();
-    let sums = KINDS.map(|kind| sum(&report["sums"][kind]));
-    Ok(SurveyRow { name: name.to_owned(), sums, whole, failed })
+    let mut command = Command::new("nice");
+    command.args(["sh", "-ec", &format!("exec 2>&1\n{script}")]).current_dir(folder).env_clear();
+    for kept in ["HOME", "USER", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"] {
+        command.envs(std::env::var_os(kept).map(|value| (kept, value)));
+    }
+    // The second build compiles the same files: ccache, if it is installed, has their objects.
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("/usr/lib/ccache:{path}")).env("CCACHE_DIR", corpus.root.join("work/ccache"));
+    command.env("LC_ALL", "C.UTF-8").env("TERM", "dumb").env("SOURCE_DATE_EPOCH", "1");
+    command.env("TMPDIR", pair.dir.join("tmp")).env("DESTDIR", pair.dir.join("inst"));
+    command.env("CC", cc).env("CXX", cxx);
+    let flags = pair.project.part("flags");
+    if pair.project.part("compiler") == "rustc" {
+        command.env("RUSTFLAGS", format!("-Clinker=gcc -Clinker-features=-lld -Clink-arg=-B{bin}"));
+        command.env("CARGO_INCREMENTAL", "0");
+    } else if !flags.is_empty() {
+        command.env("CFLAGS", flags).env("CXXFLAGS", flags);
+    }
+    Ok(process::run(&mut command, log, &log.with_extension("err"))?.status)
 }
 
-/// Sums, limits, whole links and failures of all rows.
-fn summary(rows: &[SurveyRow], body: &mut String) {
-    let mut table = Table::new(&["", "monolithic bytes", "divided", "share"]);
-    let mut limits =
-        Table::new(&["limit", "of", "bytes", "share", "in archives", "most of it in", "bytes there"]);
-    for (i, kind) in KINDS.iter().enumerate() {
-        let mut total = SectionBytes::default();
-        rows.iter().for_each(|row| total.add(&row.sums[i]));
-        table.row(&[(*kind).to_owned(), count(total.bytes), count(total.divided), total.percent()]);
-        if *kind == "code" && total.limit(ASSEMBLY) > 0 {
-            let compiled = total.bytes - total.limit(ASSEMBLY);
-            let cells = ["code without hand-written assembly", &count(compiled), &count(total.divided)];
-            let mut cells = cells.map(str::to_owned).to_vec();
-            cells.push(percent(total.divided, compiled));
-            table.row(&cells);
+/// Build, test and install with `front` as the linker.
+fn build(
+    corpus: &Corpus,
+    pair: &BuildPair<'_>,
+    sources: &[PathBuf],
+    front: &Path,
+    name: &str,
+) -> Result<Built> {
+    for part in ["bin", "tmp", "inst", "records", "tree", name] {
+        let path = pair.dir.join(part);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path)?;
+    }
+    let settings = format!(
+        "front='{}'\nrecords='{}'\nexport LTO_PRUNE_LINKER='{}'\n",
+        front.display(),
+        pair.dir.join("records").display(),
+        pair.behind.display()
+    );
+    fs::write(pair.dir.join("bin/settings"), settings)?;
+    symlink(corpus.root.join("record-build-ld.sh"), pair.dir.join("bin/ld"))?;
+    for source in sources {
+        run_ok(Command::new("cp").arg("-a").arg(source).arg(pair.dir.join("tree")), &pair.dir.join("tmp"))?;
+    }
+    let first = sources.first().and_then(|s| s.file_name()).ok_or("no source")?;
+    let (folder, kept) = (pair.dir.join("tree").join(first), pair.dir.join(name));
+    let mut statuses = [0; 3];
+    for (status, script) in statuses.iter_mut().zip(["build", "test", "install"]) {
+        let log = kept.join(script).with_extension("log");
+        *status = step(corpus, pair, &folder, pair.project.part(script), &log)?;
+        if script == "build" && *status != 0 {
+            return Err(format!("the {name} build fails with status {status}: see its build.log").into());
         }
-        let mut sorted: Vec<(&String, u64)> =
-            total.limits.iter().map(|(name, bytes)| (name, *bytes)).collect();
-        sorted.sort_by_key(|(name, bytes)| (std::cmp::Reverse(*bytes), *name));
-        for (name, bytes) in sorted {
-            let having = rows.iter().filter(|row| row.sums[i].limit(name) > 0);
-            let worst =
-                having.clone().max_by_key(|row| (row.sums[i].limit(name), std::cmp::Reverse(&row.name)));
-            limits.row(&[
-                name.clone(),
-                (*kind).to_owned(),
-                count(bytes),
-                percent(bytes, total.bytes),
-                having.count().to_string(),
-                worst.map_or_else(String::new, |row| row.name.clone()),
-                count(worst.map_or(0, |row| row.sums[i].limit(name))),
-            ]);
+    }
+    for part in ["tree", "inst", "records"] {
+        fs::rename(pair.dir.join(part), kept.join(part))?;
+    }
+    Ok(Built {
+        links: links::read(&kept.join("records"))?,
+        files: files::read(&kept)?,
+        statuses,
+        outcomes: files::outcomes(&String::from_utf8_lossy(&fs::read(kept.join("test.log"))?)),
+    })
+}
+
+/// The results of a pair, as they are kept between runs: the figures of a row, and all differences.
+fn results(pair: &BuildPair<'_>, plain: &Built, pruned: &Built) -> Value {
+    let mut differences = links::differences(&plain.links, &pruned.links);
+    differences.extend(files::differences(&plain.files, &pruned.files));
+    if plain.statuses != pruned.statuses {
+        differences.push(format!("statuses {:?} and {:?}", plain.statuses, pruned.statuses));
+    }
+    let (a, b) = (&plain.outcomes.lines, &pruned.outcomes.lines);
+    differences.extend(a.symmetric_difference(b).map(|line| format!("test: {line:?}")));
+    let mut fates: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut messages = Vec::new();
+    for ((output, number), link) in &pruned.links {
+        *fates.entry(link.fate).or_default() += 1;
+        messages.extend(link.messages.iter().map(|line| format!("link {number} of {output}: {line}")));
+    }
+    // Paths are relative to the folder of the pair.
+    let folder = format!("{}/", pair.dir.display());
+    differences.iter_mut().chain(&mut messages).for_each(|line| *line = line.replace(&folder, ""));
+    let tests = |built: &Built| match built.outcomes.all {
+        0 => format!("status {}", built.statuses[1]),
+        all => format!("{} of {}", count(built.outcomes.passed), count(all)),
+    };
+    json!({
+        "fates": fates, "installed": [plain.files.text("inst"), pruned.files.text("inst")],
+        "built": [plain.files.text("tree"), pruned.files.text("tree")],
+        "files": [plain.files.linked.len(), plain.files.others.len()],
+        "tests": [tests(plain), tests(pruned)], "differences": differences, "messages": messages,
+    })
+}
+
+/// Both builds of a pair. The results are kept, and the folders if something differs.
+fn run_pair(corpus: &Corpus, pair: &BuildPair<'_>) -> Result<Value> {
+    fs::create_dir_all(&pair.dir)?;
+    let sources = unpack(corpus, pair.project)?;
+    let plain = build(corpus, pair, &sources, &pair.behind, "plain")?;
+    let shims = pair.dir.join("shims");
+    run_ok(Command::new(&corpus.pruner).arg("install-shims").arg(&shims), &pair.dir)?;
+    let pruned = build(corpus, pair, &sources, &shims.join("ld"), "pruned")?;
+    let results = results(pair, &plain, &pruned);
+    fs::write(pair.dir.join("results.json"), serde_json::to_vec_pretty(&results)?)?;
+    if results["differences"].as_array().is_some_and(Vec::is_empty) {
+        for name in ["plain", "pruned"] {
+            ["tree", "inst", "records"]
+                .iter()
+                .try_for_each(|p| fs::remove_dir_all(pair.dir.join(name).join(p)))?;
         }
     }
-    body.push_str(table.as_str());
-    body.push_str("\nWhat is left whole, by limit:\n\n");
-    body.push_str(limits.as_str());
-    let of = |whole: Whole| rows.iter().filter(|row| row.whole == whole).count();
-    let (differs, unlinked) = (of(Whole::Differs), of(Whole::Unlinked));
-    let relaxed: Vec<usize> = rows
-        .iter()
-        .filter_map(|row| match row.whole {
-            Whole::Same { relaxed } if relaxed > 0 => Some(relaxed),
-            _ => None,
-        })
-        .collect();
-    body.push_str(&format!(
-        "\nLinked whole by lld, as it was and divided: {} of {} give the same file, {differs} differ, {unlinked} link neither way. \
-         {} of the same have relaxed jumps, {} in sum.\n",
-        rows.len() - differs - unlinked,
-        rows.len(),
-        relaxed.len(),
-        relaxed.iter().sum::<usize>()
-    ));
-    for row in rows.iter().filter(|row| row.whole == Whole::Differs) {
-        body.push_str(&format!("\n- DIFFERS: {}\n", row.name));
-    }
-    let failed: Vec<&String> = rows.iter().flat_map(|row| &row.failed).collect();
-    body.push_str(&format!("Objects of which emission or the check of it failed: {}.\n", failed.len()));
-    failed.iter().for_each(|text| body.push_str(&format!("\n- {text}\n")));
+    Ok(results)
 }
 
-/// A row for each archive of which something is whole, most bytes of code first.
-fn each(rows: &[SurveyRow], body: &mut String) {
-    let mut table =
-        Table::new(&["archive", "code", "divided", "data", "divided", "limits of code", "whole link"]);
-    let mut sorted: Vec<&SurveyRow> =
-        rows.iter().filter(|row| row.sums[0].divided < row.sums[0].bytes).collect();
-    sorted.sort_by_key(|row| (std::cmp::Reverse(row.sums[0].bytes - row.sums[0].divided), row.name.clone()));
-    for row in &sorted {
-        let limits: Vec<String> =
-            row.sums[0].limits.iter().map(|(name, bytes)| format!("{name} {}", count(*bytes))).collect();
-        let whole = match row.whole {
-            Whole::Same { .. } => "same",
-            Whole::Differs => "DIFFERS",
-            Whole::Unlinked => "none",
-        };
-        table.row(&[
-            row.name.clone(),
-            count(row.sums[0].bytes),
-            row.sums[0].percent(),
-            count(row.sums[1].bytes),
-            row.sums[1].percent(),
-            limits.join(", "),
-            whole.to_owned(),
-        ]);
+fn row(pair: &BuildPair<'_>, results: &Value) -> Vec<String> {
+    let project = pair.project;
+    let compiler = format!("{} {}", project.part("compiler"), project.part("flags"));
+    let mut cells =
+        vec![project.name.clone(), project.kind.clone(), compiler.trim().to_owned(), pair.linker.to_owned()];
+    let fates = ["pruned", "nothing to drop", "fell back", "refused"];
+    cells.extend(fates.map(|fate| count(number(&results["fates"], fate))));
+    for name in ["installed", "built", "files"] {
+        cells.extend([0, 1].map(|side| count(results[name][side].as_u64().unwrap_or(0))));
     }
-    body.push_str(&format!(
-        "\nThe {} archives of which some code is whole; of the other {} all is divided, or nothing is to be:\n\n",
-        sorted.len(),
-        rows.len() - sorted.len()
-    ));
-    body.push_str(table.as_str());
+    cells.extend([0, 1].map(|side| results["tests"][side].as_str().unwrap_or_default().to_owned()));
+    cells.push(results["differences"].as_array().map_or(0, Vec::len).to_string());
+    cells
 }
 
-/// The command. True unless a whole link differs.
+/// The command. True if no pair differs and all could be built.
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
-    let all = options.only.is_empty();
-    let asked = |what: &str| all || options.only.iter().any(|only| only == what);
-    let mut body = String::new();
-    let mut good = true;
-    if asked("libraries") {
-        let rows = libraries::rows(corpus, options)?;
-        body.push_str(&format!("## Debian's static libraries\n\n{}\n\n", libraries::RULE));
-        summary(&rows, &mut body);
-        each(&rows, &mut body);
-        good &= rows.iter().all(|row| row.whole != Whole::Differs);
+    let mut table = Table::new(
+        "project | built by | compiler | linker | pruned | nothing to drop | fell back | refused alike | installed `.text` plain | pruned | all `.text` plain | pruned | linked files | other files | tests plain | tests pruned | differences",
+    );
+    let (mut good, mut details) = (true, String::new());
+    for project in &projects() {
+        for linker in project.part("linkers").split(' ') {
+            let name = format!("{}-{linker}", project.name);
+            let dir = corpus.root.join("work/survey").join(&name);
+            let pair = BuildPair { project, behind: find_linker(linker)?, linker, dir };
+            let wanted =
+                |only: &String| *only == project.name || *only == format!("{}/{linker}", project.name);
+            let asked = options.only.iter().any(wanted);
+            let file = pair.dir.join("results.json");
+            let is_new =
+                file.exists() && file.metadata()?.modified()? > corpus.pruner.metadata()?.modified()?;
+            if !asked && !is_new && !options.only.is_empty() {
+                continue;
+            }
+            eprintln!("{name}");
+            let results = if is_new && !asked { crate::report::read(&file) } else { run_pair(corpus, &pair) };
+            match results {
+                Ok(results) => {
+                    table.row(&row(&pair, &results));
+                    for kind in ["differences", "messages"] {
+                        let lines = results[kind].as_array().into_iter().flatten().filter_map(Value::as_str);
+                        lines.for_each(|line| details.push_str(&format!("{name}: {kind}: {line}\n")));
+                    }
+                    good &= results["differences"].as_array().is_some_and(Vec::is_empty);
+                }
+                Err(e) => {
+                    details.push_str(&format!("FAILED {name}: {e}\n"));
+                    good = false;
+                }
+            }
+        }
     }
-    if asked("programs") {
-        let rows = programs::rows(corpus, options)?;
-        body.push_str(&format!("\n## Units of Debian's source packages\n\n{}\n\n", programs::RULE));
-        summary(&rows, &mut body);
-        programs::by_configuration(&rows, &mut body);
-        good &= rows.iter().all(|row| row.whole != Whole::Differs);
-    }
-    publish(corpus, options, "survey", "What is divided of objects that nobody made for it", &body)?;
-    Ok(good)
+    let body = format!(
+        "Projects built by their own build systems, with the linker alone and with lto-prune at its default level, and tested by their own suites. \
+         `.text` is of all installed programs and shared libraries, and of all that the build linked, with its tests.\n\n{}\nDifferences, and messages \
+         of lto-prune:\n\n```\n{}```\n",
+        table.as_str(),
+        if details.is_empty() { "none\n" } else { &details }
+    );
+    publish(good, corpus, options, ("builds", "Projects, built plain and with lto-prune"), &body)
 }

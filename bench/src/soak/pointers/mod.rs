@@ -1,74 +1,62 @@
-//! Random programs full of called values: addresses of functions that travel, and are called where they arrive.
+//! Random programs full of called values: addresses of functions that travel, and are called at the end.
 //!
-//! A program is a number of chains. A chain takes the address of a function and sends it through carriers, one after the
-//! other (a field of a structure, memory from `malloc`, a parameter on the stack, bytes, a callback's context...), now and then on in
-//! another unit, and calls what comes out at the end. Most carriers hold decoys besides: functions that are mentioned
-//! and never called, of which stubs should be made. A decoy that was called all the same would be no error of the generator's: only a
-//! difference between the plain and the pruned program is.
+//! A program is a number of chains. A chain takes the address of a function and sends it through carriers (a field of a structure, memory
+//! from `malloc`, a parameter on the stack, bytes, a callback's context...), now and then in another unit, and calls the result. Most carriers
+//! also hold decoys: functions whose address is taken and that are not called, so that they should become stubs.
 //!
-//! Carriers are texts with places to fill in ([`Carrier`]); those whose shape is drawn too are in `shapes` and `signatures`. What depends on
-//! addresses is never printed, and nothing is undefined that compilers make use of.
+//! Most carriers are texts with places to fill in ([`Carrier`]); `shapes` and `signatures` draw the others. The output depends on no address,
+//! and compilers use no undefined behaviour.
 
-mod callbacks;
-mod cplus;
-mod data;
-mod machine;
-mod passing;
 mod shapes;
 mod signatures;
-#[cfg(test)]
-mod tests;
-mod text;
+
+use std::sync::LazyLock;
 
 use super::program::{SoakProgram, Unit};
-use super::rng::Rng;
+use crate::rng::Rng;
+use crate::texts::blocks;
 
-/// Where a carrier can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Needs {
-    /// Any unit: it is C and C++.
-    Nothing,
-    C,
-    Plus,
-}
+/// The texts that all units share. `zero` is volatile and never written, so that compilers do not know it. `touch` is a call whose callee they
+/// do not see.
+const HEAD: &str = include_str!("../texts/pointers.h");
+const BASE: &str = include_str!("../texts/pointers.c");
 
 /// A way for a value of type `fn` from one variable to another.
 ///
-/// In the texts `@v` is the value, `@o` the variable to define, `@#` a number of its own, `@d` a function that nobody need
-/// call (a new one each time), `@t` one that may be called, `@i` a number from 0 to 3, the same each time, `@z` zero in a way that compilers
-/// don't see through, `@K` a constant, `@n` perhaps `noinline`, `@s` perhaps `static`.
+/// In the texts `@v` is the value, `@o` the variable to define, `@#` a number of its own, `@d` a new function that need not be called, `@t` one
+/// that may be called, `@i` a number from 0 to 3, the same each time, `@z` a zero that compilers do not know, `@K` a constant, `@n` perhaps
+/// `noinline`, `@s` perhaps `static`.
 #[derive(Debug)]
 struct Carrier {
-    needs: Needs,
-    shared: &'static str,
+    /// The group that it is drawn from, see [`Weaver::carry`].
+    kind: &'static str,
+    /// The language of the unit: `C`, `C++`, or any.
+    needs: &'static str,
+    shared: String,
     /// At file scope, in the unit of the chain.
-    here: &'static str,
+    here: String,
     /// At file scope, in any unit.
-    there: &'static str,
-    body: &'static str,
+    there: String,
+    body: String,
 }
 
-impl Carrier {
-    const fn new(body: &'static str) -> Carrier {
-        Carrier { needs: Needs::Nothing, shared: "", here: "", there: "", body }
+static CARRIERS: LazyLock<Vec<Carrier>> = LazyLock::new(|| {
+    let mut all: Vec<Carrier> = Vec::new();
+    for block in blocks(include_str!("../texts/carriers.txt")) {
+        match (block.key, all.last_mut()) {
+            ("shared", Some(last)) => last.shared = block.text,
+            ("here", Some(last)) => last.here = block.text,
+            ("there", Some(last)) => last.there = block.text,
+            _ => {
+                let (kind, needs) = block.words.split_once(' ').unwrap_or((block.words, ""));
+                let body = block.text.strip_suffix('\n').unwrap_or_default().to_owned();
+                let [shared, here, there] = <[String; 3]>::default();
+                all.push(Carrier { kind, needs, shared, here, there, body });
+            }
+        }
     }
-
-    const fn here(mut self, text: &'static str) -> Carrier {
-        self.here = text;
-        self
-    }
-
-    const fn there(mut self, shared: &'static str, text: &'static str) -> Carrier {
-        self.shared = shared;
-        self.there = text;
-        self
-    }
-
-    const fn needs(mut self, needs: Needs) -> Carrier {
-        self.needs = needs;
-        self
-    }
-}
+    all
+});
 
 #[derive(Debug, Default)]
 struct PointerUnit {
@@ -192,16 +180,23 @@ impl Weaver {
     /// One of the carriers that are texts.
     fn carry(&mut self, chain: &mut Chain) {
         let cplus = self.drafts[chain.unit].cplus;
-        let kinds: [&[Carrier]; 5] =
-            [data::CARRIERS, passing::CARRIERS, callbacks::CARRIERS, machine::CARRIERS, cplus::CARRIERS];
         // C++ has its own as often as all the others together.
-        let kind = if cplus && self.rng.one_in(2) { 4 } else { *self.rng.pick(&[0, 0, 0, 1, 1, 2, 2, 3]) };
-        let fit = |c: &&Carrier| match c.needs {
-            Needs::Nothing => true,
-            Needs::C => !cplus,
-            Needs::Plus => cplus,
+        let kind = match cplus && self.rng.one_in(2) {
+            true => "cplus",
+            false => *self.rng.pick(&[
+                "data",
+                "data",
+                "data",
+                "passing",
+                "passing",
+                "callbacks",
+                "callbacks",
+                "machine",
+            ]),
         };
-        let all: Vec<&Carrier> = kinds[kind].iter().filter(fit).collect();
+        let language = if cplus { "C++" } else { "C" };
+        let fit = |c: &&Carrier| c.kind == kind && (c.needs.is_empty() || c.needs == language);
+        let all: Vec<&Carrier> = CARRIERS.iter().filter(fit).collect();
         let carrier = *self.rng.pick(&all);
         self.place(chain, carrier);
     }
@@ -237,13 +232,12 @@ pub(super) fn generate(seed: u64) -> SoakProgram {
     let archives = weaver.rng.below(3);
     let mut out = Vec::new();
     for (u, draft) in weaver.drafts.iter().enumerate() {
-        let base = if u == 0 { text::BASE } else { "" };
+        let base = if u == 0 { BASE } else { "" };
         let text = if draft.cplus {
-            let (head, plus, shared, items) =
-                (text::HEAD, text::plus(&draft.items), &weaver.shared, &draft.items);
+            let (head, plus, shared, items) = (HEAD, plus(&draft.items), &weaver.shared, &draft.items);
             format!("{head}{plus}extern \"C\" {{\n{shared}{base}{items}}}\n")
         } else {
-            format!("{}{}{base}{}", text::HEAD, weaver.shared, draft.items)
+            format!("{}{}{base}{}", HEAD, weaver.shared, draft.items)
         };
         let last = u + 1 == weaver.drafts.len();
         let archive = (u > 0 && archives > 0 && weaver.rng.one_in(2)).then(|| weaver.rng.below(archives));
@@ -271,4 +265,81 @@ pub(super) fn generate(seed: u64) -> SoakProgram {
         program.link_flags.push("-Wl,-z,execstack".into());
     }
     program
+}
+
+/// Headers of C++, and the words of a unit that ask for them. Others are not included, since compilers take long to read them.
+const PLUS: [(&str, &[&str]); 8] = [
+    ("algorithm", &["std::sort", "std::find_if"]),
+    ("functional", &["std::function"]),
+    ("map", &["std::map"]),
+    ("memory", &["std::unique_ptr", "std::shared_ptr"]),
+    ("stdexcept", &["std::runtime_error"]),
+    ("string", &["std::string"]),
+    ("utility", &["std::pair"]),
+    ("vector", &["std::vector"]),
+];
+
+/// The headers that a unit of C++ with this text includes.
+fn plus(text: &str) -> String {
+    let mut out = String::from("#include <exception>\n#include <new>\n#include <typeinfo>\n");
+    for (header, words) in PLUS {
+        if words.iter().any(|w| text.contains(w)) {
+            out.push_str(&format!("#include <{header}>\n"));
+        }
+    }
+    out
+}
+
+impl Weaver {
+    /// Fill in a text of `carrier` that is to stand in `unit`.
+    fn fill(&mut self, text: &str, unit: usize, of: &Filling) -> String {
+        let mut out = String::with_capacity(text.len() * 2);
+        let mut rest = text;
+        while let Some(at) = rest.find('@') {
+            out.push_str(&rest[..at]);
+            let mark = rest[at + 1..].chars().next().unwrap_or('@');
+            rest = &rest[at + 1 + mark.len_utf8()..];
+            match mark {
+                'v' => out.push_str(&of.value),
+                'o' => out.push_str(&format!("v{}", of.id)),
+                '#' => out.push_str(&of.id.to_string()),
+                'd' => out.push_str(&self.function("decoy", unit)),
+                't' => out.push_str(&self.function("other", unit)),
+                'i' => out.push_str(&of.index.to_string()),
+                'z' => out.push_str(self.rng.pick::<&str>(&["zero", "zero", "(a & zero)", "0u"])),
+                'K' => out.push_str(&self.rng.literal()),
+                'n' => {
+                    let perhaps = self.noinline();
+                    out.push_str(perhaps);
+                }
+                's' => out.push_str(self.rng.pick::<&str>(&["", "static "])),
+                other => out.extend(['@', other]),
+            }
+        }
+        out.push_str(rest);
+        out
+    }
+
+    /// Send the value of a chain through a carrier.
+    fn place(&mut self, chain: &mut Chain, carrier: &Carrier) {
+        let of = Filling { value: chain.value.clone(), id: self.fresh(), index: self.rng.below(4) };
+        let shared = self.fill(&carrier.shared, chain.unit, &of);
+        self.shared.push_str(&shared);
+        let there = self.any_unit();
+        for (text, unit) in [(&carrier.there, there), (&carrier.here, chain.unit)] {
+            let text = self.fill(text, unit, &of);
+            self.drafts[unit].items.push_str(&text);
+        }
+        let body = self.fill(&carrier.body, chain.unit, &of);
+        chain.body.push_str(&body);
+        chain.body.push('\n');
+        chain.value = format!("v{}", of.id);
+    }
+}
+
+/// The values for the marks of one use of a carrier.
+struct Filling {
+    value: String,
+    id: usize,
+    index: usize,
 }

@@ -33,7 +33,7 @@ impl Weaver {
             };
             parameters.push(format!("{kind} p{i}"));
             actuals.push(actual);
-            // What nobody looks at nobody need pass.
+            // An unused parameter need not be passed.
             if self.rng.one_in(2) {
                 looks.push_str(&look);
             }
