@@ -1,24 +1,23 @@
-//! Paths of copies, and what they stand for.
+//! The paths of copies, and the originals that messages and outputs should name.
 //!
-//! A copy lies in a numbered folder, under the basename of its original, and what the linker says or writes of it is for people who know the original. Safe because the folder
-//! is ours alone: no other path begins like a copy's.
-//! Left out: which files have the linker's words in them ([`crate::link`]).
+//! A copy is in a numbered folder of ours, under the basename of its original. [`crate::link`] restores the originals
+//! in messages and files of the linker.
 
 use std::path::Path;
 
 use crate::paths::without_dots;
 
-/// What a copy's path stands for.
 #[derive(Debug, Default)]
 pub struct CopyNames {
-    /// The folder of the numbered folders, with a trailing slash.
+    /// The parent of the numbered folders, with a trailing slash.
     pub(super) prefix: String,
-    /// By number: the copy's basename and the original's path.
+    /// By folder number: the copy's basename, and the original's path.
     pub(super) originals: Vec<(String, String)>,
 }
 
 impl CopyNames {
-    /// Replace each copy's path by the original's, and its folder by the original's where something else lies in it: lld names what it makes of bitcode so.
+    /// Replace each copy's path by that of its original. Other paths in its folder get the original's folder, because
+    /// lld names native code of bitcode so.
     pub fn restore(&self, text: &[u8]) -> Vec<u8> {
         let prefix = self.prefix.as_bytes();
         let mut out = Vec::with_capacity(text.len());
@@ -54,7 +53,7 @@ impl CopyNames {
     }
 }
 
-/// The folder of a file, or of an archive, as lld writes it before a name: with a slash, or nothing.
+/// The folder of a file or archive as lld writes it before a name: with a slash, or empty.
 fn folder(original: &str) -> String {
     let archive = original.split_once('(').filter(|_| original.ends_with(')'));
     let file = archive.map_or(original, |(archive, _)| archive);

@@ -1,7 +1,7 @@
-//! `--prune-emit=DIR`: the pruned objects as a folder that can be linked again, with the script that does so.
+//! `--prune-emit=DIR`: the pruned objects as a folder, with a script that links them again.
 //!
-//! Copies keep their numbered folders, so that equal basenames stay apart; files that were passed untouched are
-//! named where they are. The script writes to its first argument, or where the link wrote.
+//! Copies keep their numbered folders, because basenames may repeat. Unmodified files are named in place. The script
+//! writes to its first argument, or to the output of the link.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -45,7 +45,7 @@ fn text(sources: EmissionInputs<'_>, emitted: &EmittedLink, copies: &Path) -> Ve
     out.extend(quoted(sources.config.linker.path.as_os_str()));
     let prefix = [copies.as_os_str().as_bytes(), b"/"].concat();
     for word in &emitted.line {
-        // The compiler's own temporary file, gone by the time that the script runs.
+        // A temporary file of the compiler, which no longer exists when the script runs.
         if matches!(word, LineWord::Word(w) if w.as_bytes().starts_with(b"-plugin-opt=-fresolution=")) {
             continue;
         }

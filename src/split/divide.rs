@@ -1,8 +1,8 @@
-//! One object divided: summary, plan, emission and the check of what was emitted.
+//! The division of one object: summary, plan, emission and verification.
 //!
-//! The plan keeps every atom and gives those of divided sections a section of their own, so that the object says what it said, in
-//! other sections. What was emitted is verified as in a link. An object that fails in either is passed on as it is, with the
-//! reason: first jump tables and data are left where they are, then all of it.
+//! The plan keeps every atom, and gives those of divided sections a section of their own. The result is verified as
+//! in a link. If emission or verification fails, the object is divided again without jump tables and data, or else
+//! passed through, with the reason.
 
 use summaries::native::extract_by;
 use summaries::{Granularity, ModuleSummary, Severity};
@@ -15,7 +15,7 @@ use crate::plan::{Action, ModulePlan};
 use crate::summarize::at_once;
 use crate::{emit, verify};
 
-/// Divide an object. `None` for one that stays as it is.
+/// Divide an object; `None` if it is passed through.
 pub(super) fn object(name: &str, bytes: &[u8], options: SplitOptions) -> (Option<Vec<u8>>, ObjectReport) {
     let summary = extract_by(bytes, Granularity::Functions, &at_once);
     if let Some(limit) = summary.limits.iter().find(|l| l.limit.severity() >= Severity::Module) {

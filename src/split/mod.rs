@@ -1,12 +1,9 @@
-//! `lto-prune split IN -o OUT`: objects rewritten as if they had been built with `-ffunction-sections`, so that the `--gc-sections`
-//! of any linker prunes them, with nothing of ours in the link.
+//! `lto-prune split IN -o OUT`: objects as if they had been built with `-ffunction-sections`, so that `--gc-sections`
+//! of any linker prunes them.
 //!
-//! Built from the passes of a link: a module is summarised at the level `functions`, each of its atoms becomes a section
-//! ([`pieces`]), emission writes it and verify reads it again ([`divide`]). What was proved of the atoms holds for sections as well:
-//! every reference from one to another is a relocation of the divided object, and so an edge for the linker. Nothing goes.
-//!
-//! Left out: what a linker decides of the whole link, so that no function is dropped whose address is taken but never called, and
-//! whatever the front end leaves whole.
+//! It uses the passes of a link: the module is summarised at the level `functions`, each atom becomes a section,
+//! emission writes the object and verify reads it again ([`divide`]). Every reference between atoms is a relocation
+//! of the divided object, and so an edge for the linker. No atom is dropped.
 
 mod divide;
 mod files;

@@ -1,18 +1,17 @@
-//! What the sections are called that a divided section becomes: as gcc and clang name them with `-ffunction-sections` and
-//! `-fdata-sections`.
+//! The names of divided sections, as gcc and clang name them with `-ffunction-sections` and `-fdata-sections`.
 //!
-//! Linker scripts and linkers place sections by their names (`.text.unlikely.*`, `.data.rel.ro.*`), so that a name keeps the prefix
-//! that its section has. Only sections that a compiler names are renamed; others whose jump tables are cut off (`.rodata.some_name`) are
-//! divided under the name that they have, and what a program named itself, which it may find there, stays whole.
+//! Linkers and linker scripts place sections by their names (`.text.unlikely.*`, `.data.rel.ro.*`), so the name of a
+//! section remains as prefix. Only sections with a compiler's name are renamed. The parts of other sections with jump
+//! tables (`.rodata.some_name`) keep the name.
 
 use summaries::native::sections::{CODE_OF_COMPILERS, DATA_OF_COMPILERS};
 
-/// Whether compilers put functions or objects into sections of this name, one after the other.
+/// Whether compilers put several functions or objects into a section of this name.
 pub(super) fn is_of_compilers(section: &[u8]) -> bool {
     CODE_OF_COMPILERS.contains(&section) || DATA_OF_COMPILERS.contains(&section)
 }
 
-/// The name of the section for what begins with `symbol` in a section of this name.
+/// The name for the part of a section that begins with `symbol`.
 pub(super) fn of_part(section: &[u8], symbol: &[u8]) -> Vec<u8> {
     if symbol.is_empty() || !is_of_compilers(section) {
         return section.to_vec();
@@ -26,7 +25,7 @@ pub(super) fn of_part(section: &[u8], symbol: &[u8]) -> Vec<u8> {
     [section, dot, symbol].concat()
 }
 
-/// The name is `f` for `f.cold` and `f.cold.3`.
+/// The function's name: `f` for `f.cold` and `f.cold.3`.
 fn without_cold(symbol: &[u8]) -> &[u8] {
     let numberless = symbol.iter().rposition(|b| !b.is_ascii_digit()).map_or(0, |last| last + 1);
     let stem = match symbol.get(..numberless).and_then(|s| s.strip_suffix(b".")) {

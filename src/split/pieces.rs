@@ -1,8 +1,8 @@
-//! Which sections of an object are divided, and under which names: the sections of the divided one are the atoms of its summary.
+//! The sections of an object that are divided, and their new names: each atom of the summary becomes a section.
 //!
-//! Functions are the atoms of sections of code. Those of sections of data are taken where every reference means one object of
-//! them; a part that stands for the whole section (a *hub*, to which references lead that may mean any of its objects) needs the
-//! others to stay where they are, which no linker would see. Jump tables that one function reads are cut off in either case.
+//! Functions are the atoms of sections of code. A section of data is divided if every reference means one object of
+//! it. It is kept whole if an atom is a *hub*, which stands for references to any object of the section. A hub needs
+//! all objects in their places. Jump tables that one function reads are cut off in both cases.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use summaries::{
 use super::names;
 use super::options::SplitOptions;
 
-/// Bytes before or behind a table that align what follows, at most so many.
+/// The largest padding before or behind a table, in bytes.
 const MAX_PADDING: u64 = 7;
 
-/// The names of the sections that atoms become, by `AtomIdx`; `None` for what is of a section that stays whole.
+/// The names of the sections that atoms become, by `AtomIdx`; `None` for an atom of an undivided section.
 pub(super) type Pieces = Vec<Option<Box<[u8]>>>;
 
-/// How the object is divided. Without `tables` those of jumps stay where they are.
+/// Decide how an object is divided. Without `tables`, jump tables are not cut off.
 pub(super) fn choose(summary: &ModuleSummary, tables: bool, options: SplitOptions) -> Pieces {
     let labels = labels(summary);
     let owners = if tables { owners(summary) } else { BTreeMap::new() };
@@ -43,7 +43,7 @@ pub(super) fn choose(summary: &ModuleSummary, tables: bool, options: SplitOption
             continue;
         }
         for (index, name) in range.clone().zip(all.iter_mut().skip(range.start)) {
-            // What is left beside tables has no name of its own, if nobody asks for objects.
+            // Without `--data`, the rest of a section with tables keeps its name.
             let label = match owners.get(&index) {
                 Some(owner) => labels.get(*owner).copied().flatten(),
                 None if first.kind != AtomKind::Code && !options.data => None,
@@ -56,7 +56,7 @@ pub(super) fn choose(summary: &ModuleSummary, tables: bool, options: SplitOption
     all
 }
 
-/// The atoms that are a jump table and what aligns it, with those that own them.
+/// The atoms that are a jump table with its padding, with their owners.
 fn owners(summary: &ModuleSummary) -> BTreeMap<usize, usize> {
     let is_whole = |owned: &&OwnedRange| {
         summary.atoms.get(owned.atom.index()).is_some_and(|atom| {
@@ -67,15 +67,15 @@ fn owners(summary: &ModuleSummary) -> BTreeMap<usize, usize> {
     summary.owned.iter().filter(is_whole).map(|o| (o.atom.index(), o.owner.index())).collect()
 }
 
-/// Whether the name of a section lets it be divided: a program may find others by theirs, and of `.gnu.linkonce.*` linkers take one
-/// of each name.
+/// Whether a section may be divided by its name: a program may find a section by its name, and linkers take one
+/// `.gnu.linkonce.*` section of each name.
 pub(super) fn may_be_divided(summary: &ModuleSummary, atom: &Atom) -> bool {
     atom.has(atom_flags::STANDARD_FAMILY)
         && !atom.has(atom_flags::C_IDENTIFIER | atom_flags::RETAIN)
         && !summary.name(atom.name).starts_with(b".gnu.linkonce.")
 }
 
-/// Whether one of these atoms, all of a section, refers to all the others from its first byte, as a hub does.
+/// Whether one of these atoms of a section is a hub, which refers to all the others from its first byte.
 pub(super) fn has_hub(summary: &ModuleSummary, atoms: std::ops::Range<usize>) -> bool {
     atoms.clone().any(|hub| {
         let Some(atom) = summary.atoms.get(hub) else { return false };
@@ -96,7 +96,7 @@ pub(super) fn has_hub(summary: &ModuleSummary, atoms: std::ops::Range<usize>) ->
     })
 }
 
-/// By atom: the symbol after which it is named. A name that other modules see comes before one that they don't.
+/// By atom: the symbol that gives its name. A name that other modules see is preferred.
 fn labels(summary: &ModuleSummary) -> Vec<Option<&Symbol>> {
     let mut labels: Vec<Option<&Symbol>> = vec![None; summary.atoms.len()];
     let rank = |s: &Symbol| {

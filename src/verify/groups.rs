@@ -1,7 +1,7 @@
-//! Groups of an emitted object against those of its original.
+//! The groups of an emitted object against those of its original.
 //!
-//! What stays of a group must stay in one group of the same name and kind, since linkers keep or discard it as a whole
-//! and by name; a relocation section must be in the group of its target.
+//! The kept members of a group must be in one group of the same name and kind, since linkers keep or discard a group
+//! as a whole. A relocation section must be in the group of its target.
 
 use goblin::elf::section_header as sh;
 

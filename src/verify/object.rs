@@ -1,10 +1,8 @@
-//! One emitted object against its original and its plan.
+//! The check of one emitted object against its original and its plan.
 //!
-//! The emitted object must be well formed by itself (every index, offset and size in range), hold exactly the
-//! sections that the plan keeps, in order, each bit by bit as it was where the program can see it, and relocate them
-//! exactly as the original did; a section of which only a part stays is there in parts. What differs must be explained by the plan, else it is an error.
-//!
-//! Left out: whether the plan is right.
+//! The emitted object must be well formed: every index, offset and size is in range. It must have exactly the
+//! sections that the plan keeps, in order, with the same visible bytes, or the parts of a divided section. Its
+//! relocations must be those of the original. Every difference must follow from the plan.
 
 use goblin::elf::section_header as sh;
 
@@ -20,7 +18,7 @@ use super::unwind;
 use super::{debug, debug_entries};
 use crate::error::Result;
 
-/// Check the object `emitted` in place of `original`. `name` is what errors call it.
+/// Check the object `emitted` against `original`. Errors name the file `name`.
 ///
 /// # Errors
 /// Stage verify, naming the section and symbol: a malformed table, a section that is missing, left over or
@@ -45,7 +43,7 @@ fn check(original: &[u8], emitted: &[u8], expected: &ExpectedObject) -> Result<(
     addresses::check(&pair)
 }
 
-/// Whether debug information must be there in another form: some code is in several parts, or goes with several functions.
+/// Whether debug information must be rewritten: some code is divided, or a section with several functions is dropped.
 pub(super) fn is_rewritten(old: &Object<'_>, expected: &ExpectedObject) -> bool {
     let is_code = |i: usize| old.sections.get(i).is_some_and(|s| s.is_executable());
     expected.drops_functions
@@ -53,7 +51,7 @@ pub(super) fn is_rewritten(old: &Object<'_>, expected: &ExpectedObject) -> bool 
             .any(|i| is_code(i) && expected.parts.of(i).is_some_and(|atoms| atoms.len() > 1))
 }
 
-/// Whether a section is there with the contents of a compressed one.
+/// Whether a compressed section is decompressed in the emitted object.
 pub(super) fn is_decompressed(old: &Object<'_>, before: usize, new: &Object<'_>, after: usize) -> bool {
     let alloc = old.is_alloc(before) || new.is_alloc(after);
     !alloc && old.is_compressed(before) && !new.is_compressed(after)
@@ -93,7 +91,7 @@ fn match_sections(
             *slot = j;
         }
     }
-    // Units whose spans became ranges may be the first that need such a section.
+    // Units whose spans became ranges may need such a section.
     while rewritten_debug && rest.next_if(|j| is_new_section(new.section_name(*j))).is_some() {}
     if expected.has_debug_frame {
         rest.next_if(|j| new.section_name(*j) == DEBUG_FRAME);
@@ -113,7 +111,7 @@ fn match_sections(
         let of_parts = parts_of(&all_parts, i).iter().map(|p| (p.new, p.start, p.end));
         for (j, start, end) in whole.into_iter().chain(of_parts) {
             let link = new.sections.get(j).map_or(0, |s| s.sh_link as usize);
-            // clang orders stack sizes after exception tables and jump tables, and they are of functions.
+            // clang orders stack sizes after exception tables and jump tables, though they describe functions.
             let is_of_table = old.sections.get(to).is_some_and(|s| !s.is_executable());
             let is_after = |(section, place): (usize, u64)| {
                 let parts = parts_of(&all_parts, section);
@@ -131,7 +129,7 @@ fn match_sections(
     Ok((new_of_old, all_parts))
 }
 
-/// Check everything that can be checked without the original.
+/// Check all that does not need the original.
 fn well_formed(new: &Object<'_>) -> Result<()> {
     let count = new.sections.len();
     for (i, section) in new.sections.iter().enumerate().skip(1) {
@@ -140,7 +138,7 @@ fn well_formed(new: &Object<'_>) -> Result<()> {
         if !alignment.is_power_of_two() {
             return Err(new.about(i, "has an alignment that is no power of two"));
         }
-        // A page is as much as a reader that maps the file can rely on.
+        // A reader that maps the file can rely on the alignment of a page.
         if !data.is_empty() && section.sh_offset % alignment.min(4096) != 0 {
             return Err(new.about(i, "is not aligned in the file"));
         }
@@ -189,7 +187,7 @@ fn group(new: &Object<'_>, index: usize, data: &[u8]) -> Result<()> {
         if member == 0 || member == index || member >= new.sections.len() {
             return Err(new.about(index, format!("has section {member} as a member, which is none")));
         }
-        // `ld -r` leaves the flag out of relocation sections.
+        // `ld -r` omits the flag in relocation sections.
         let says_so = |s: &sh::SectionHeader| s.sh_flags & u64::from(sh::SHF_GROUP) != 0;
         if !new.is_table(member) && !new.sections.get(member).is_some_and(says_so) {
             return Err(new.about(member, "is a member of a group and does not say so"));

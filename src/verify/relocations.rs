@@ -1,8 +1,7 @@
-//! Relocations of an emitted object against those of its original.
+//! The relocations of an emitted object against those of its original.
 //!
-//! Each relocation of a section that stays must be there unchanged and mean the same symbol. In a section that is not allocated
-//! one may be missing whose symbol is dropped; only the bytes that it relocates may differ. Left out: sections in parts, and
-//! relocations that mean a part (`part_relocations`).
+//! Each relocation of a kept section must be unchanged and mean the same symbol. In a section that is not allocated,
+//! a relocation against a dropped symbol may be missing, and then the bytes of its field may differ.
 
 use std::borrow::Cow;
 
@@ -29,10 +28,10 @@ fn width(kind: u32) -> u64 {
     }
 }
 
-/// The value that stands for a dropped target in debug information, cut to the width of the field; `None` where
-/// there is no convention (other sections, relative fields).
+/// The tombstone of a dropped target in debug information, cut to the width of the field; `None` if there is no
+/// convention (other sections, relative fields).
 fn tombstone(name: &[u8], kind: u32) -> Option<u64> {
-    // S + A of all widths, and the same relative to the TLS block.
+    // S + A of all widths, also relative to the TLS block.
     if ![1, 10, 11, 12, 14, 17, 18, 21, 23].contains(&kind) {
         return None;
     }
@@ -45,7 +44,7 @@ fn tombstone(name: &[u8], kind: u32) -> Option<u64> {
     })
 }
 
-/// A field that was resolved: its place, its width, and its value if that is known.
+/// A resolved field: its place, its width, and its value if it is known.
 type Resolved = (u64, u64, Option<u64>);
 
 /// Check the relocations and the bytes of every section that is no table, and the tables of symbol indices.
@@ -108,7 +107,7 @@ fn check_parts(
     Ok(())
 }
 
-/// Compare the relocations of a section; returns the fields that were resolved.
+/// Compare the relocations of a section. Returns the resolved fields.
 fn check_section(
     pair: &Pair<'_>,
     symbols: &SymbolMap,
@@ -144,8 +143,8 @@ fn check_section(
     }
 }
 
-/// Whether a reference that keeps nothing alive may have lost the symbol: its definition here is dropped, or it has
-/// none here at all.
+/// Whether a reference that keeps nothing alive may have lost its symbol: the definition here is dropped, or the
+/// symbol is undefined.
 fn may_be_resolved(pair: &Pair<'_>, entry: &RelocationEntry) -> bool {
     let symbol = entry.symbol;
     let Some(old) = pair.old.symbol(symbol) else { return false };
@@ -173,7 +172,7 @@ pub(super) fn differs(pair: &Pair<'_>, section: usize, entry: &RelocationEntry) 
         .at_symbol(name.unwrap_or_default())
 }
 
-/// Compare contents, but for the `resolved` fields.
+/// Compare contents except the `resolved` fields.
 fn check_bytes(pair: &Pair<'_>, i: usize, j: usize, resolved: &[Resolved]) -> Result<()> {
     let (old, new) = match pair.new.is_compressed(j) {
         true => (Cow::Borrowed(pair.old.contents(i)?), pair.new.contents(j)?),
@@ -213,7 +212,7 @@ fn check_bytes(pair: &Pair<'_>, i: usize, j: usize, resolved: &[Resolved]) -> Re
     Ok(())
 }
 
-/// `.llvm_addrsig` and the call-graph profile name symbols that are there; the former at most those it named before.
+/// Check that `.llvm_addrsig` and the call-graph profile name existing symbols.
 fn check_index_tables(pair: &Pair<'_>) -> Result<()> {
     for (j, section) in pair.new.sections.iter().enumerate() {
         match section.sh_type {

@@ -1,8 +1,8 @@
-//! `.eh_frame` of an emitted object against its original's.
+//! The `.eh_frame` of an emitted object against that of its original.
 //!
-//! Each FDE of a function that stays must be there, in order, with the same bytes (but for the distance to its
-//! CIE), the same CIE and the same relocations; no FDE of a dropped function may be, nor where the plan says so one of no bytes. So whatever the unwinder found for
-//! a function it finds still, all of its LSDA included ([`lsda`]). FDEs that kept functions lose are in `.debug_frame` ([`debug_frame`]).
+//! Each FDE of a kept function must be there, in order, with the same CIE, relocations and bytes except the distance
+//! to its CIE. No other FDE may be there. The plan may also remove FDEs with an empty range, and those of kept
+//! functions, which are then in `.debug_frame` ([`debug_frame`]). The LSDA of an FDE must be complete ([`lsda`]).
 
 mod debug_frame;
 
@@ -82,7 +82,7 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
     if pair.expected.has_debug_frame {
         debug_frame::check(pair, &old_sections)?;
     }
-    // Byte for byte the same: nothing to take apart, and it need not even be well formed.
+    // If the bytes are the same, the records need not be well formed.
     if old_sections.len() == new_sections.len() && unchanged(pair, symbols, &old_sections, &new_sections)? {
         return Ok(());
     }
@@ -142,7 +142,7 @@ pub(super) fn check(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
     Ok(())
 }
 
-/// Where the LSDAs of FDEs begin, sorted.
+/// The starts of the FDEs' LSDAs, sorted.
 fn lsda_starts(pair: &Pair<'_>, tables: &[UnwindSection<'_>], fdes: &[(usize, usize)]) -> Vec<LsdaStart> {
     let records = fdes.iter().filter_map(|(t, r)| Some((tables.get(*t)?, tables.get(*t)?.records.get(*r)?)));
     let entries = records.flat_map(|(table, record)| table.of(record));
@@ -175,7 +175,7 @@ fn unchanged(pair: &Pair<'_>, symbols: &SymbolMap, old: &[usize], new: &[usize])
     Ok(true)
 }
 
-/// Whether an FDE is of a function that the plan drops, or keeps without it: the relocation at its `pc_begin` says so.
+/// Whether the function of an FDE is dropped or kept without it, by the relocation of its `pc_begin`.
 fn describes_dropped(pair: &Pair<'_>, relocations: &[RelocationEntry], start: usize) -> bool {
     let Some((symbol, section, place)) = described(pair, relocations, start) else { return false };
     let is_dropped = match pair.parted_by_symbol(symbol) {
@@ -185,7 +185,7 @@ fn describes_dropped(pair: &Pair<'_>, relocations: &[RelocationEntry], start: us
     is_dropped || pair.expected.removes_unwind_at(section, place)
 }
 
-/// Where the function of an FDE of the original begins: the symbol that the relocation of `pc_begin` names, the section, the place in it.
+/// The symbol, section and offset of an FDE's function in the original, by the relocation of its `pc_begin`.
 fn described(pair: &Pair<'_>, relocations: &[RelocationEntry], start: usize) -> Option<(usize, usize, u64)> {
     let at = start as u64 + 8;
     let entry = relocations.iter().find(|r| r.offset == at && !is_left_over(r))?;
@@ -231,12 +231,12 @@ fn begin<'t>(table: &'t UnwindSection<'_>, record: &CfiRecord) -> Option<&'t Rel
     table.of(record).iter().find(|e| e.offset == begin && !is_left_over(e))
 }
 
-/// Whether a relocation means nothing: `ld.bfd -r` leaves such of a record that it took out, at any place in another one.
+/// Whether a relocation is one that `ld.bfd -r` leaves of a dropped record. It may be at any place of another one.
 fn is_left_over(entry: &RelocationEntry) -> bool {
     entry.kind == R_X86_64_NONE && entry.symbol == 0
 }
 
-/// Bytes that an FDE with a relocated `pc_begin` describes. The width of the range is that of `pc_begin`.
+/// The range of an FDE with a relocated `pc_begin`, in bytes. Both have the same width.
 fn range(table: &UnwindSection<'_>, record: &CfiRecord) -> Option<u64> {
     match begin(table, record)?.kind {
         1 | 24 => table
@@ -248,7 +248,7 @@ fn range(table: &UnwindSection<'_>, record: &CfiRecord) -> Option<u64> {
     }
 }
 
-/// Whether the function of an FDE is not in two parts of its section.
+/// Whether the function of an FDE is in one part of its section.
 fn is_in_one_part(pair: &Pair<'_>, table: &UnwindSection<'_>, record: &CfiRecord) -> bool {
     let Some(entry) = begin(table, record) else { return true };
     let Some(section) = pair.parted_by_symbol(entry.symbol) else { return true };

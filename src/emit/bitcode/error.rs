@@ -1,11 +1,11 @@
-//! Why bitcode is not rewritten.
+//! The reasons why bitcode is not rewritten.
 //!
 //! Everything but [`RewriteError::Refers`] is known from a [`Survey`](super::Survey) before anything is written.
 
 use summaries::bitcode::error::BitcodeError;
 use summaries::bitcode::symbols::ValueAt;
 
-/// What makes a whole file stay as it is.
+/// A reason why a whole file is passed through.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
     #[error("{0} is not known")]
@@ -16,7 +16,7 @@ pub enum Unsupported {
     Size,
 }
 
-/// What makes one value stay as it is.
+/// A reason why a value can't be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
     #[error("there is no such value")]

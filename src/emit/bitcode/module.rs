@@ -1,7 +1,8 @@
-//! One module rewritten: its records of values, the bodies of its functions, and the blocks that name values or places.
+//! The rewriter of one module: its records of values, the bodies of its functions, and the blocks that name values or
+//! places.
 //!
-//! The bodies come in the order of the records of functions that have one (LLVM, `rememberAndSkipFunctionBody`), and the table of their places
-//! says the same: a module where the two differ is refused. Decides nothing.
+//! The bodies come in the order of the functions' records (LLVM, `rememberAndSkipFunctionBody`). The table of their
+//! places must agree, or the module is rejected.
 
 use summaries::bitcode::codes::{block, metadata, module as code, types as ty, value_symtab};
 use summaries::bitcode::module::{Module, ValueKind};
@@ -17,7 +18,7 @@ use super::survey::{Survey, Types};
 use super::{summary, values};
 use crate::hashing;
 
-/// What is done with each value of a module, by value id, and whether it may be.
+/// The fate of each value of a module, by value id.
 pub(super) fn fates(
     survey: &Survey<'_>,
     number: u32,
@@ -41,7 +42,7 @@ pub(super) fn fates(
             ValueKind::Ifunc { resolver } => resolver,
             _ => continue,
         };
-        // LLVM wants a definition behind an alias.
+        // LLVM needs a definition behind an alias.
         if fate(to) == ValueFate::Drop {
             return Err(RewriteError::Refers { from: ValueAt { module: number, value: id as u32 }, to });
         }
@@ -49,7 +50,7 @@ pub(super) fn fates(
     Ok(fates)
 }
 
-/// A module of the source, and what is done with it.
+/// A module of the source, and the fates of its values.
 #[derive(Clone, Copy)]
 pub(super) struct SourceModule<'c, 'a> {
     pub(super) number: u32,
@@ -67,15 +68,16 @@ pub(super) struct Rewriter<'c, 'a> {
     of: SourceModule<'c, 'a>,
     names: &'c mut ValueNames<'a>,
     stub_types: Option<StubTypes>,
-    /// Where places are counted from, in bits: in the source, in the output.
+    /// The origin of places in the source and in the output, in bits.
     base: (u64, u64),
     /// Value id of the next record of a value.
     next_value: usize,
-    /// Value ids of functions with bodies, those of which the body has come left out.
+    /// The value ids of functions whose bodies were not read yet.
     bodies: std::vec::IntoIter<u32>,
-    /// By value id: the place in the source, and in the output if it is there. Sorted, as bodies come in order of ids.
+    /// By value id: the place of the body in the source, and in the output if it is kept. Sorted, as bodies come in
+    /// the order of ids.
     places: Vec<(u32, u64, Option<u64>)>,
-    /// Where the place of the table of places is to be written, in bits of the output; what it is in the source.
+    /// The field for the place of the table of places, in bits of the output, and its value in the source.
     table: Option<(u64, u64)>,
     /// The hash, which LLVM writes last, has been written.
     is_hashed: bool,
@@ -144,7 +146,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
             return Err(Unsupported::Place("a function's body").into());
         }
         self.copier.close(&[])?;
-        // It has been overwritten if the table has come.
+        // It is overwritten once the table is written.
         match self.table {
             Some(_) => Err(Unsupported::Place("the table of functions").into()),
             None => Ok(()),
@@ -173,7 +175,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
                 }
             }
             code::VSTOFFSET => {
-                // A field of 32 bits at the record's end, to be written over when the place is known.
+                // The record ends with a field of 32 bits, which is overwritten when the place is known.
                 let place = self.copier.operands().first().copied().unwrap_or_default();
                 self.copier.copy_record();
                 let field = self.copier.out.at().saturating_sub(32);
@@ -201,7 +203,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
         Ok(())
     }
 
-    /// Copy a block that the reader has to see.
+    /// Copy a block that the reader must see.
     fn read_through(&mut self, block: u32) -> Result<(), RewriteError> {
         self.copier.open(block);
         loop {
@@ -299,7 +301,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
         }
     }
 
-    /// Take out what is attached to dropped values. It stands behind everything with a place.
+    /// Remove the attachments of dropped values. No place of the module lies behind them.
     fn metadata(&mut self) -> Result<(), RewriteError> {
         self.copier.open(block::METADATA);
         loop {

@@ -1,16 +1,17 @@
-//! The string table with names for what was dropped.
+//! The string table, with new names for dropped values.
 //!
-//! A dropped value has a name that nothing else has. Under its own one a pass that makes a call by name (`getOrInsertLibFunc`, `alloc-variant-zeroed`) could find a
-//! weak declaration, for which no member is extracted; LLVM 22 refuses a module where such an attribute names a function of another family; and a definition of that name in
-//! another module would count as used from this one. The name says only what kind of symbol it is, since a name is
-//! thread-local in every module or in none. Names that were there stay where they are.
+//! A dropped value gets a unique name. Under its old name a pass that makes calls by name (`getOrInsertLibFunc`,
+//! `alloc-variant-zeroed`) could find the weak declaration, for which no member is extracted. LLVM 22 also rejects a
+//! module where such an attribute names a function of another family. A definition of that name in another module
+//! would count as used. The new name shows the kind of symbol, since a name is thread-local in all modules or in
+//! none. Old names keep their places.
 
 use summaries::bitcode::codes::{abbreviation, table};
 
 use super::bits::Bits;
 use super::error::{RewriteError, Unsupported};
 
-/// First words of every new name.
+/// The prefix of every new name.
 const PREFIX: &str = "lto-prune.dropped.";
 
 /// Abbreviation ids in the block, in bits.
@@ -18,7 +19,7 @@ pub(super) const WIDTH: u32 = 3;
 /// The encoding of a blob, in an abbreviation.
 const ENCODING_BLOB: u64 = 5;
 
-/// What the symbol of a dropped value is.
+/// The kind of a dropped symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DroppedSymbolKind {
     Function,
@@ -57,7 +58,7 @@ impl<'a> ValueNames<'a> {
         [self.old, &self.added]
     }
 
-    /// What is in the STRTAB block, with abbreviation ids of [`WIDTH`] bits.
+    /// Write the STRTAB block, with abbreviation ids of [`WIDTH`] bits.
     pub(super) fn write(&self, out: &mut Bits) -> Result<(), RewriteError> {
         let length = self.old.len() + self.added.len();
         if u32::try_from(length).is_err() {

@@ -1,9 +1,11 @@
-//! The records of a module's global values, changed: what a dropped value and a stub look like.
+//! The changed records of global values: dropped values and stubs.
 //!
-//! A dropped value of any kind becomes a weak declaration (`extern_weak`) of its type under a name of ours ([`super::names`]), default visibility, no COMDAT, no section: its value id stays
-//! taken, no member of an archive is extracted for it, and nothing refers to it but what goes with it. An alias or ifunc becomes a declaration of what it
-//! leads to, since there are none of aliases. A stub keeps all that says where it is and who sees it; what promises something of its old body goes.
-//! Source: LLVM, `BitcodeReader::parseGlobalVarRecord`, `parseFunctionRecord`, `parseGlobalIndirectSymbolRecord`; two operands for the name come first.
+//! A dropped value becomes a weak declaration (`extern_weak`) of its type under a new name ([`super::names`]), with
+//! default visibility, no COMDAT and no section. Its value id stays in use, and no archive member is extracted for
+//! it. An alias or ifunc becomes a declaration of its target, since aliases have no declarations. A stub keeps its
+//! place and visibility, but no attribute that describes its old body. Source: LLVM,
+//! `BitcodeReader::parseGlobalVarRecord`, `parseFunctionRecord`, `parseGlobalIndirectSymbolRecord`. Two operands for
+//! the name come first.
 
 use summaries::bitcode::codes::module as code;
 

@@ -1,9 +1,9 @@
-//! `.debug_aranges` with an entry for each part that stays (DWARF 5, 6.1.2).
+//! `.debug_aranges` with an entry for each kept part (DWARF 5, 6.1.2).
 
 use super::draft::SectionDraft;
 use super::layout::Layout;
-use super::lists::Cursor;
 use super::view::DebugSection;
+use crate::emit::cursor::Cursor;
 use crate::error::{Error, Result, Stage};
 
 /// The fixed part of a header in the 32-bit format, in bytes: length, version, unit, address size, segment size.
@@ -33,7 +33,7 @@ pub(super) fn rewrite(section: &DebugSection<'_>, layout: Layout<'_>) -> Result<
             if (address, size) == (0, 0) {
                 break;
             }
-            for (begin, behind) in layout.pieces(address, address.wrapping_add(size), &[])? {
+            for (begin, behind) in layout.kept_ranges(address, address.wrapping_add(size), &[])? {
                 draft.start(layout, begin, &[])?;
                 draft.bytes.extend_from_slice(&behind.wrapping_sub(begin).to_le_bytes());
             }

@@ -1,4 +1,4 @@
-//! Debug information of what survives, and the values that stand for what does not.
+//! Debug information of kept code, and the tombstones of dropped code.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn functions(exe: &Path) -> BTreeMap<String, (u64, u64)> {
     found.into_iter().filter(|(_, v)| v.len() == 1).map(|(n, v)| (n, v[0])).collect()
 }
 
-/// Debug information may say that a pointer is before the first object of its section, as the original does, and no further.
+/// A pointer of debug information may lie before the first object of its section, as in the original, but no further.
 #[test]
 fn places_before_divided_data() {
     let shop = Workshop::new();
@@ -47,7 +47,7 @@ fn places_before_divided_data() {
     assert!(error.contains("means no place of a part"), "{error}");
 }
 
-/// Functions of which every third stays, each with variables that move between registers and an inner block.
+/// Functions with variables that move between registers, and an inner block. Every third one is kept.
 fn functions_with_lists() -> String {
     let mut text = String::from(
         "int seen(int); static inline int twice(int a) { int b = seen(a); return b * 2 + a; }\n",
@@ -65,8 +65,8 @@ fn functions_with_lists() -> String {
     text + "; }\n"
 }
 
-/// For each function that is there, what its variables' lists say: first and last byte, from the start of the function, and
-/// the expression; and the ranges of its blocks.
+/// For each function: start, end and expression of its variables' lists, from the start of the function, and the
+/// ranges of its blocks.
 fn lists(exe: &Path) -> BTreeMap<String, Vec<(u64, u64, Vec<u8>)>> {
     let bytes = std::fs::read(exe).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
@@ -112,7 +112,7 @@ fn lists(exe: &Path) -> BTreeMap<String, Vec<(u64, u64, Vec<u8>)>> {
     found
 }
 
-/// The pieces in which lists and relocations are worked on are small in this crate's tests, so that each list here is beside a seam.
+/// Unit tests use small tasks, so each list here is at the boundary of a task.
 #[test]
 fn lists_say_the_same_of_what_stays() {
     for compiler in ["g++", "clang++-19"] {

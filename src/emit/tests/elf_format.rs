@@ -1,4 +1,4 @@
-//! Where ELF is intricate: big counts, visibility, groups, unwind tables, index tables; and plans that are wrong.
+//! Corner cases of ELF: large counts, visibility, groups, unwind tables, index tables; and wrong plans.
 
 use std::process::Command;
 
@@ -44,7 +44,7 @@ fn more_sections_than_sixteen_bits_count() {
             source +=
                 &format!(".section .text.f{i},\"ax\",@progbits\n.globl f{i}\nf{i}: ret\nl{i}: jmp l{i}-1\n");
         }
-        // Sections behind the 65,280th hold symbols that stay.
+        // Sections behind the 65,280th hold kept symbols.
         source += ".data\n.globl last\nlast: .quad f69999, last\n.section .text._start\n.quad last\n";
         let object = assemble(&shop, &source);
         let (_, plan, pruned) = prune(&object);
@@ -90,7 +90,7 @@ fn keeping_everything_changes_nothing() {
             again.symbols.iter_mut().zip(&native::extract(&same).symbols).for_each(|(a, b)| a.name = b.name);
             again
         });
-        // What readelf says of both, file offsets aside.
+        // The output of readelf, without file offsets.
         let dump = |bytes: &[u8]| {
             let path = shop.write("dump.o", bytes);
             let text = run(Command::new("readelf").args(["-sgrnuW", "-x.llvm_addrsig"]).arg(path));
@@ -322,7 +322,7 @@ fn groups_shrink() {
         _ => false,
     };
     assert!(grouped(".text.f"));
-    // A group that another module's replaces goes whole, and what referred to it refers to that one.
+    // A group that another module's group replaces is dropped as a whole. References to it become undefined.
     let group = summary.groups.iter().find(|g| summary.symbol_name(g.signature) == b"i").unwrap();
     plan.discarded_groups = vec![group.section];
     group.members.iter().for_each(|m| plan.atoms[m.index()] = Action::Drop);

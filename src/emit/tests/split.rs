@@ -132,8 +132,13 @@ fn what_is_not_known_is_an_error() {
     refused(&|s, _| s.retargets.clear(), "no known target");
     let resolved = *summary.resolved.iter().find(|r| stays(&plan, r.from) && stays(&plan, r.target)).unwrap();
     refused(&|_, p| p.atoms[resolved.target.index()] = Action::Drop, "dropped");
-    // Without its owner the table's entries would dangle.
-    refused(&|s, _| s.owned.clear(), "refers to what is dropped");
+    // The entries of a kept table lead to its dropped owner.
+    let owned = *summary.owned.iter().find(|o| !stays(&plan, o.owner)).unwrap();
+    let keeps_table = |s: &mut ModuleSummary, p: &mut ModulePlan| {
+        s.owned.clear();
+        p.atoms[owned.atom.index()] = Action::Keep;
+    };
+    refused(&keeps_table, "refers to a dropped atom");
     // Atoms that overlap or reach out of the section.
     let code = summary.atoms.iter().position(|a| a.kind == AtomKind::Code).unwrap();
     refused(&|s, _| s.atoms[code].size += 1, "no place");

@@ -107,7 +107,7 @@ impl Workshop {
     }
 }
 
-/// What `eu-elflint` finds wrong, one line each, numbers of sections and symbols left out.
+/// The findings of `eu-elflint`, without the numbers of sections and symbols.
 pub(super) fn lint(path: &Path) -> Vec<String> {
     let output = try_run(Command::new("eu-elflint").arg("--gnu-ld").arg(path));
     let text =

@@ -1,4 +1,5 @@
-//! The `.debug_frame` that emission adds: an FDE for each one that a kept function loses in `.eh_frame`, with its range and instructions.
+//! The added `.debug_frame`. It has an FDE for each one that a kept function loses in `.eh_frame`, with its range and
+//! instructions.
 
 use super::super::elf::{Object, SymbolSection, by_target, entries, string};
 use super::super::pair::{DEBUG_FRAME, Pair};
@@ -8,7 +9,7 @@ use crate::error::Result;
 /// An FDE: (section of the emitted object, place in it, range in bytes, instructions, CIE).
 type Described<'a> = (usize, u64, u64, &'a [u8], CieContents<'a>);
 
-/// What a CIE says, in either section.
+/// The contents of a CIE, in either section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct CieContents<'a> {
     /// The function is interrupted by a signal where its caller "called" it.
@@ -52,7 +53,7 @@ pub(super) fn check(pair: &Pair<'_>, old_sections: &[usize]) -> Result<()> {
             let Some(cie) = cie.and_then(|cie| CieContents::read(table.bytes(cie, 0))) else { continue };
             let mut instructions = table.bytes(record, 8 + 2 * width);
             if cie.is_augmented {
-                // A length below 128, then so many bytes.
+                // A length below 128, and the augmentation data.
                 let length = instructions.first().copied().unwrap_or_default();
                 instructions = instructions.get(1 + usize::from(length)..).unwrap_or(&[]);
             }
@@ -107,7 +108,7 @@ fn added<'a>(object: &Object<'a>) -> Result<Vec<Described<'a>>> {
                 relocations.get(at).filter(|r| r.offset == place && r.kind == kind)
             };
             let (Some(cie), Some(begin)) = (field(4, 10), field(8, 1)) else { return Err(malformed(at)) };
-            // What is relocated is 0.
+            // Relocated fields are 0.
             if record.get(4..16).is_none_or(|fields| fields.iter().any(|b| *b != 0)) {
                 return Err(malformed(at));
             }
@@ -130,7 +131,7 @@ fn added<'a>(object: &Object<'a>) -> Result<Vec<Described<'a>>> {
     Ok(found)
 }
 
-/// Bytes without zeros at their end, which are padding or the last bytes of an operand.
+/// Bytes without the zeros at their end. These are padding or part of an operand.
 fn without_padding(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
     bytes.get(..end).unwrap_or(&[])

@@ -1,9 +1,7 @@
-//! Splits `.eh_frame` into its records: CIEs, FDEs and terminators, each with the relocations that lie in it.
+//! The reader of `.eh_frame`: CIEs, FDEs and terminators, each with its relocations (LSB, "Exception Frames").
 //!
-//! The layout is the LSB's ("Exception Frames"): a record is a length, a 4-byte id (0 for a CIE, else the distance
-//! back to the CIE) and a body. Each byte of the section belongs to exactly one record or the split fails, so
-//! whoever drops records drops whole ones. Contents (augmentation, call frame instructions) are not read: what
-//! a record refers to is in its relocations.
+//! A record is a length, a 4-byte id (0 for a CIE, else the distance back to the CIE) and a body. Each byte of the
+//! section must belong to one record. The body is not read: its references are relocations.
 
 use std::ops::Range;
 
@@ -12,14 +10,13 @@ use object::elf;
 use super::sections::is_eh_frame;
 use super::tables::Tables;
 
-/// What a record of `.eh_frame` is (LSB Core, "Exception Frames").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
     /// Common information entry; a relocation in it is the personality.
     Cie,
     /// Frame description entry of one function, with the index of its CIE in the list of records.
     Fde { cie: usize },
-    /// A length of zero: unwinders that read the section stop here (crtend.o ends it so).
+    /// A length of zero. Unwinders that read the section end here (crtend.o ends it so).
     Terminator,
 }
 
@@ -34,12 +31,12 @@ pub struct EhFrameRecord {
     /// extended length. For a terminator the end of the record.
     pub id: u64,
     pub kind: RecordKind,
-    /// The relocations that lie in the record: indices in the list that [`split`] was given.
+    /// The relocations in the record, as indices in the list that [`split`] received.
     pub relocations: Range<usize>,
 }
 
 impl EhFrameRecord {
-    /// Where `pc_begin` of an FDE lies, in bytes from the start of the section.
+    /// The offset of an FDE's `pc_begin`.
     pub fn pc_begin(&self) -> u64 {
         self.id.saturating_add(4)
     }
@@ -50,7 +47,7 @@ impl EhFrameRecord {
     }
 }
 
-/// Why a section can't be split.
+/// The reason why a section can't be split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SplitError {
     #[error("the record at {0:#x} ends outside the section")]
@@ -65,8 +62,8 @@ pub enum SplitError {
 
 /// Split the contents of an `.eh_frame` section.
 ///
-/// `relocations` are the places (`r_offset`) of its relocations in ascending order. The records come in section order
-/// and cover the section. Time is linear, but for a binary search of the CIE of each FDE.
+/// `relocations` are the offsets of its relocations in ascending order. The records are in section order and cover
+/// the section. The time is linear, except a binary search for the CIE of each FDE.
 pub fn split(data: &[u8], relocations: &[u64]) -> Result<Vec<EhFrameRecord>, SplitError> {
     let mut records: Vec<EhFrameRecord> = Vec::new();
     let mut at = 0usize;
@@ -89,7 +86,7 @@ pub fn split(data: &[u8], relocations: &[u64]) -> Result<Vec<EhFrameRecord>, Spl
         }
         let id = at + head;
         let kind = if length == 0 { RecordKind::Terminator } else { record_kind(data, id, end, &records)? };
-        // The fields that say what the record is must be constants.
+        // The fields of the kind must be constants.
         let body = if length == 0 { end } else { id + 4 };
         if let Some(place) = relocations.get(first).filter(|r| first < next && **r < body as u64) {
             return Err(SplitError::Relocation(*place));
@@ -109,8 +106,8 @@ pub fn split(data: &[u8], relocations: &[u64]) -> Result<Vec<EhFrameRecord>, Spl
     }
 }
 
-/// Whether some FDE of an object describes no byte. How wide its range is only its relocation tells: true also where a `pc_begin`
-/// of 64 bits ends in zeros, and for what can't be split.
+/// Whether an FDE of an object may have an empty range. Only the relocation tells the width of the range, so it is
+/// also true for a `pc_begin` of 64 bits that ends in zeros, and for an unreadable section.
 pub fn may_have_empty_fdes(object: &[u8]) -> bool {
     let Ok(tables) = Tables::read(object) else { return true };
     let unwind = (0u32..).zip(&tables.sections);
@@ -132,7 +129,7 @@ fn record_kind(
     records: &[EhFrameRecord],
 ) -> Result<RecordKind, SplitError> {
     let offset = id as u64;
-    // The record is inside the section, so what may be missing is room in the record itself.
+    // The record is in the section, so only room in the record may be missing.
     let pointer = word(data.get(..end).unwrap_or(&[]), id).ok_or(SplitError::TooShort(offset))?;
     if pointer == 0 {
         return Ok(RecordKind::Cie);

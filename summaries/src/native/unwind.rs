@@ -1,9 +1,9 @@
-//! References by unwind tables: what an FDE refers to lives only if its function does.
+//! References of unwind tables: an FDE keeps its targets alive only for its own function.
 //!
-//! `.eh_frame` is no atom. Each FDE belongs to the atom that its `pc_begin` points into, and the atom refers, with
-//! kind [`ReferenceKind::Unwind`], to what the FDE (its LSDA) and the FDE's CIE (its personality) refer to. So an LSDA
-//! or a personality is kept by live functions only, where lld keeps every personality (ELF/MarkLive.cpp,
-//! `scanEhFrameSection`). An FDE that we can't assign to an atom, and that refers to something, is a limit.
+//! `.eh_frame` is no atom. Each FDE belongs to the atom of its `pc_begin`. This atom refers, with kind
+//! [`ReferenceKind::Unwind`], to the targets of the FDE (its LSDA) and of the CIE (its personality). So only live
+//! functions keep an LSDA or a personality, while lld keeps every personality (ELF/MarkLive.cpp,
+//! `scanEhFrameSection`). An FDE with references and without an atom is a limit.
 
 use object::elf;
 use object::endian::LittleEndian as LE;
@@ -17,8 +17,8 @@ use crate::ids::AtomIdx;
 use crate::limit::{Limit, LimitRecord};
 use crate::summary::{Atom, AtomKind, Definition, ModuleSummary, Reference, ReferenceKind, Symbol, Target};
 
-/// Append the references by every unwind section. `Err` is a malformed file; a limit in `limits` is an unwind section
-/// whose references were not all read.
+/// Append the references of every unwind section. `Err` is a malformed file. A new limit is an unwind section whose
+/// references were not all read.
 pub(crate) fn read(
     tables: &Tables<'_>,
     by_section: &SectionAtoms,
@@ -65,7 +65,7 @@ fn sections(tables: &Tables<'_>) -> Result<(Vec<u32>, Vec<PlacedRela>)> {
             relas.extend(telling.map(|rela| (section.info, *rela)));
         }
     }
-    // The order of relocations in a file is not prescribed.
+    // The file may have relocations in any order.
     relas.sort_by_key(|(section, rela)| (*section, rela.r_offset.get(LE)));
     Ok((unwind, relas))
 }
@@ -82,13 +82,13 @@ fn relocations_of(relas: &[(u32, Rela)], index: u32) -> (&[(u32, Rela)], Vec<u64
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionEntry {
     pub atom: AtomIdx,
-    /// Where the function begins, from the start of its section.
+    /// The offset of the function in its section.
     pub begin: u64,
     /// The size of the FDE in bytes.
     pub size: u64,
 }
 
-/// The FDEs of the object `bytes` with this summary. None if the object or a section of it can't be read.
+/// The FDEs of the object `bytes` with this summary; empty if the object or a section of it is unreadable.
 pub fn function_entries(bytes: &[u8], summary: &ModuleSummary) -> Vec<FunctionEntry> {
     let all = || -> Result<Vec<FunctionEntry>> {
         let tables = Tables::read(bytes)?;
@@ -117,7 +117,8 @@ pub fn function_entries(bytes: &[u8], summary: &ModuleSummary) -> Vec<FunctionEn
     all().unwrap_or_default()
 }
 
-/// Addresses and distances. mold refuses any other type in a record, and doesn't see one that went.
+/// Whether a relocation of this type may be in an unwind table: an address or a distance. mold rejects other types,
+/// but not in a dropped record.
 fn is_of_unwind_table(ty: u32) -> bool {
     use elf::{R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_NONE, R_X86_64_PC32, R_X86_64_PC64};
     let types = [R_X86_64_NONE, R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_PC32, R_X86_64_PC64];
@@ -126,9 +127,9 @@ fn is_of_unwind_table(ty: u32) -> bool {
 
 /// The function that an FDE describes.
 enum FdeFunction {
-    /// It has its first byte at this place of its section.
+    /// It begins at this place of its section.
     Atom(AtomIdx, u64),
-    /// None of this object: the linker drops the FDE (`ld -r` leaves such ones behind for discarded functions).
+    /// It is not in this object. The linker drops such an FDE, which `ld -r` leaves for a discarded function.
     Nothing,
     Unknown,
 }
@@ -141,9 +142,9 @@ struct Scan<'s> {
 }
 
 impl Scan<'_> {
-    /// Append the references of a section's records; the result says what could not be assigned.
+    /// Append the references of a section's records. The result describes an FDE without an atom.
     fn records(&self, records: &[EhFrameRecord], references: &mut Vec<Reference>) -> Result<Option<String>> {
-        // The atom that last took over a CIE's references, by record: functions of one section share their CIE.
+        // By record: the atom that last got a CIE's references. Functions of a section share their CIE.
         let mut last: Vec<Option<AtomIdx>> = vec![None; records.len()];
         let mut used = vec![false; records.len()];
         let mut problem = None;
@@ -173,7 +174,7 @@ impl Scan<'_> {
                 self.refer(from, self.relas(record).iter(), references)?;
             }
         }
-        // A CIE without FDEs is written by linkers all the same, and then its personality must be there.
+        // Linkers write a CIE without FDEs too, and then its personality must be there.
         let unused = records.iter().zip(&used).find(|(r, used)| {
             r.kind == RecordKind::Cie
                 && !**used
@@ -202,7 +203,7 @@ impl Scan<'_> {
                 let Some(entry) = self.atoms.get(atom.index()).filter(|a| a.kind.is_alloc()) else {
                     return FdeFunction::Unknown;
                 };
-                // Of a divided section, the part that the function begins in.
+                // In a divided section, it is the part in which the function begins.
                 let value = self.symbols.get(symbol.index()).map_or(0, |s| s.value);
                 let begin = value.saturating_add_signed(rela.r_addend.get(LE));
                 FdeFunction::Atom(self.by_section.at(self.atoms, entry.section, begin).unwrap_or(atom), begin)
@@ -211,7 +212,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Of a divided exception table, the part that holds the LSDA; an FDE names its first byte.
+    /// The part of a divided exception table that has the LSDA. An FDE refers to the first byte of its LSDA.
     fn lsda(&self, target: Target, addend: i64) -> Target {
         let Target::Atom(atom) = target else { return target };
         let table = self.atoms.get(atom.index()).filter(|a| a.kind == AtomKind::Lsda);

@@ -5,14 +5,13 @@ use rustc_hash::FxHashMap;
 
 use super::attributes::is_left_out;
 use super::entries::invalid;
-use crate::emit::debug::draft::{sleb, uleb};
-use crate::emit::debug::lists::Cursor;
+use crate::emit::cursor::{Cursor, sleb, uleb};
 use crate::error::Result;
 
 /// A table of abbreviations, and those of it that are used.
 #[derive(Debug)]
 pub(super) struct AbbreviationTable {
-    /// By old code: the tag and the attribute specifications that stay, as their bytes without the zeros at their end.
+    /// By old code: the tag and the kept attribute specifications, without the zeros at the end.
     declarations: FxHashMap<u64, Vec<u8>>,
     /// New codes. Abbreviations that became alike have one.
     codes: FxHashMap<Vec<u8>, u64>,

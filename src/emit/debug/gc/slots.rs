@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use super::entries::{EntryTable, invalid};
-use crate::emit::debug::draft::relocation;
 use crate::emit::debug::view::{DebugSection, decode};
 use crate::emit::input::{LE, Rela};
+use crate::emit::write::relocation;
 use crate::error::Result;
 
 /// The size of the header of a table, in bytes: the length, the version, and the sizes of an address and of a segment selector.

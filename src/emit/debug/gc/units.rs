@@ -12,9 +12,11 @@ use super::entries::{Addresses, CollectedUnit, DebugEntry, EntryTable, Reference
 use super::mark::Marked;
 use super::slots::HEADER;
 use super::tables::StringSlots;
-use crate::emit::debug::draft::{SectionDraft, relocation, uleb};
+use crate::emit::cursor::uleb;
+use crate::emit::debug::draft::SectionDraft;
 use crate::emit::debug::view::DebugSection;
 use crate::emit::input::{LE, Rela};
+use crate::emit::write::relocation;
 use crate::error::Result;
 use crate::plan::DebugCollection;
 

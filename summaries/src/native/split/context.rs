@@ -1,6 +1,4 @@
-//! What all steps of dividing a module read: its tables, its relocations by section, and which sections are in question.
-//!
-//! Made once and never changed. Left out: what the steps find out, which each section's `Text` holds.
+//! The input of all steps of dividing a module: its tables, its relocations by section, and the candidate sections.
 
 use crate::ids::AtomIdx;
 use crate::native::relocations::Rela;
@@ -8,23 +6,22 @@ use crate::native::tables::Tables;
 use crate::parallel::ParallelMap;
 use crate::summary::{Atom, Symbol};
 
-/// All that the steps of dividing a module share.
+/// The input of all steps of dividing a module.
 pub(super) struct SplitContext<'a, 't> {
     pub(super) tables: &'t Tables<'a>,
     pub(super) atoms: &'t [Atom],
     pub(super) symbols: &'t [Symbol],
-    /// A compiler names itself in `.comment`. Assembly, with which any other module counts, may rely on how far its functions and objects
-    /// are from each other.
+    /// `.comment` names a compiler. Other modules count as assembly, which may rely on the distances between its
+    /// functions and objects.
     pub(super) compiled: bool,
-    /// Runs the pieces of what can be done in pieces.
     pub(super) parallel_map: ParallelMap<'t>,
     /// By section index: the position in the list of [`Text`]s.
     pub(super) text_of: Vec<Option<u32>>,
     /// Sections of data that may be divided, ascending.
     pub(super) data: Vec<u32>,
-    /// Relocations of every section but debug information, by (section, place).
+    /// Relocations of every section except debug information, by section and place.
     pub(super) relas: Vec<(u32, Rela)>,
-    /// By section index: where its relocations begin in that list.
+    /// By section index: the index of its first relocation in that list.
     pub(super) rela_starts: Vec<usize>,
 }
 

@@ -1,11 +1,9 @@
 //! The result of dividing a module, by section and offset: atoms don't exist yet.
-//!
-//! Left out: the atoms that are made of it ([`parts`](crate::native::parts)).
 
-/// What a divided section refers to and how it is referred to, by section and offset: atoms don't exist yet.
+/// The references of and to divided sections, by section and offset, as atoms do not exist yet.
 #[derive(Debug, Default)]
 pub(crate) struct Division {
-    /// Where the parts begin, for each divided section, ascending; the first is 0, and there are two at least.
+    /// The starts of the parts of each divided section, ascending; the first is 0, and there are at least two.
     pub(crate) parts: Vec<(u32, Vec<u64>)>,
     /// For relocations by section symbol what they mean, sorted by place.
     pub(crate) retargets: Vec<(SectionPlace, SectionPlace)>,
@@ -34,7 +32,7 @@ pub(super) type TextPlace = (usize, u64);
 pub(crate) struct IntraSectionReference {
     pub(crate) section: u32,
     pub(crate) field: u64,
-    /// What the field leads to, from the start of the section.
+    /// The target of the field, from the start of the section.
     pub(crate) target: u64,
     /// The first byte behind the instruction.
     pub(crate) end: u64,
