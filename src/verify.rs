@@ -13,7 +13,6 @@ mod closure;
 mod debug;
 mod debug_entries;
 mod elf;
-mod groups;
 mod lsda;
 mod object;
 mod output;
@@ -22,7 +21,6 @@ mod pair;
 mod part_relocations;
 mod parts;
 mod relocations;
-mod stubs;
 mod symbols;
 mod unwind;
 

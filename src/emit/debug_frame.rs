@@ -35,7 +35,7 @@ pub(super) fn of_object(
     parts: &SplitSections<'_>,
     symbol: u32,
 ) -> Result<Option<DebugFrame>> {
-    if !parts.writes_debug_frame() {
+    if !parts.plan.writes_debug_frame {
         return Ok(None);
     }
     let mut frame = DebugFrame::default();

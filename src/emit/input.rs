@@ -345,3 +345,59 @@ impl<'a> Input<'a> {
         })
     }
 }
+
+/// The value of a relocated field, by the letters of the psABI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Formula {
+    Nothing,
+    /// S + A, also relative to the TLS block.
+    Address,
+    /// The field holds S + A - P (psABI, "Relocation Types").
+    Relative,
+    /// The field holds Z + A, the size of the symbol.
+    Size,
+}
+
+/// Width in bytes and formula of the relocation types that occur outside of allocated sections.
+pub(super) fn field_of(kind: elf::RelocationType) -> Option<(u8, Formula)> {
+    Some(match kind {
+        elf::R_X86_64_NONE => (0, Formula::Nothing),
+        elf::R_X86_64_64 | elf::R_X86_64_DTPOFF64 | elf::R_X86_64_TPOFF64 => (8, Formula::Address),
+        elf::R_X86_64_32 | elf::R_X86_64_32S | elf::R_X86_64_DTPOFF32 | elf::R_X86_64_TPOFF32 => {
+            (4, Formula::Address)
+        }
+        elf::R_X86_64_16 => (2, Formula::Address),
+        elf::R_X86_64_8 => (1, Formula::Address),
+        elf::R_X86_64_PC64 => (8, Formula::Relative),
+        elf::R_X86_64_PC32 | elf::R_X86_64_PLT32 => (4, Formula::Relative),
+        elf::R_X86_64_PC16 => (2, Formula::Relative),
+        elf::R_X86_64_PC8 => (1, Formula::Relative),
+        elf::R_X86_64_SIZE64 => (8, Formula::Size),
+        elf::R_X86_64_SIZE32 => (4, Formula::Size),
+        _ => return None,
+    })
+}
+
+/// Width and formula of an entry of section `index`, which has `size` bytes and is not allocated.
+///
+/// # Errors
+/// The type is unknown, there is no such symbol, or the field is outside of the section. Linkers reject such an entry.
+pub(super) fn checked_field_of(
+    input: &Input<'_>,
+    index: usize,
+    size: usize,
+    entry: &Rela,
+) -> Result<(u8, Formula)> {
+    let kind = entry.r_type(LE, false);
+    let offset = entry.r_offset.get(LE);
+    let (width, formula) = field_of(kind)
+        .ok_or_else(|| input.about(index, format!("the relocation at {offset:#x} is of type {}", kind.0)))?;
+    let symbol = entry.r_sym(LE, false);
+    if input.added_section(symbol).is_none() {
+        input.place(symbol as usize).map_err(|e| e.in_section(input.section_label(index)))?;
+    }
+    if offset.checked_add(u64::from(width)).is_none_or(|end| end > size as u64) {
+        return Err(input.about(index, format!("the relocation at {offset:#x} is outside of the section")));
+    }
+    Ok((width, formula))
+}

@@ -16,9 +16,8 @@ use super::parts::{SectionPart, SplitSections};
 use super::relocations::{self, Output, PartTables, Scan};
 use super::sections::{SectionDisposition, SectionNumbering, Slot};
 use super::strings::{PrunedStringTable, StringTable};
-use super::stubs::{self, StubTable};
 use super::symbols::{EmittedSymbols, Symbols};
-use super::tables::{self, Profile};
+use super::tables::{self, Profile, StubTable};
 use super::unwind::Unwind;
 use super::write::{ObjectWriter, new_header, relocation_header};
 use crate::error::{Error, Result, Stage};
@@ -82,8 +81,8 @@ pub fn rewrite_explicit(
         table = symbols.number(&input, &dispositions, &split, &scan.section_symbols)?;
     }
     let sections = number_sections(&input, &mut dispositions, &split, &scan)?;
-    let stubs = stubs::table(&input, &split, &table)?;
-    let addrsig = match split.addresses() {
+    let stubs = tables::stubs(&input, &split, &table)?;
+    let addrsig = match &split.plan.addresses {
         Some(addresses) => tables::new_addrsig(&input, &table, &split, addresses)?,
         None => Vec::new(),
     };
@@ -323,7 +322,7 @@ impl ObjectRewrite<'_> {
         }
         let section = |old: u32| {
             let wrong = |what: &str| self.input.about(index, format!("is tied to section {old}, {what}"));
-            if self.split.of(old).is_some_and(|p| p.only().is_none()) {
+            if self.split.of(old).is_some_and(|p| p.only.is_none()) {
                 return Err(wrong("of which only a part is kept"));
             }
             self.sections.of(old).ok_or_else(|| wrong("which is dropped"))
@@ -413,8 +412,8 @@ impl ObjectRewrite<'_> {
                     let name = of_parts.get(&(target, part)).or(of_relocations.get(&target));
                     name.copied().unwrap_or(own)
                 }
-                Slot::Stubs => names.push(stubs::TABLE),
-                Slot::StubRelocations => names.push(stubs::TABLE_RELOCATIONS),
+                Slot::Stubs => names.push(tables::STUBS),
+                Slot::StubRelocations => names.push(tables::STUB_RELOCATIONS),
                 Slot::Addrsig => names.push(tables::ADDRSIG),
             });
         }

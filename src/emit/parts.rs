@@ -8,13 +8,12 @@
 //! gives a section ([`ModulePlan::section_names`]). A part of metadata is ordered after one part of code.
 
 use object::elf;
-use summaries::native::significance::Significance;
 use summaries::{Atom, AtomIdx, ModuleSummary, SHORT_JUMP};
 
 use super::input::{Input, LE, Rela, Role, SymbolPlace};
 use super::stubs::Code;
 use crate::error::{Error, Result, Stage};
-use crate::plan::{Action, DebugCollection, ModulePlan};
+use crate::plan::{Action, ModulePlan};
 
 /// The section type `SHT_LLVM_BB_ADDR_MAP` (llvm/BinaryFormat/ELF.h): maps of basic blocks.
 const BB_ADDR_MAP: elf::SectionType = elf::SectionType(0x6fff_4c0a);
@@ -44,8 +43,8 @@ pub(super) struct PartialSection {
     pub(super) parts: Vec<SectionPart>,
     /// The start and end of each dropped atom, in ascending order.
     dropped: Vec<(u64, u64)>,
-    /// The atom, if the section has only one.
-    only: Option<AtomIdx>,
+    /// The section's only atom. Every reference to the section means it.
+    pub(super) only: Option<AtomIdx>,
 }
 
 /// The place of an offset of a divided section, with the number and the start of its part.
@@ -74,8 +73,8 @@ pub(super) struct SynthesizedRelocation {
 /// The divided sections of an object, and the relocations that the division adds and removes.
 #[derive(Debug)]
 pub(super) struct SplitSections<'s> {
-    summary: &'s ModuleSummary,
-    plan: &'s ModulePlan,
+    pub(super) summary: &'s ModuleSummary,
+    pub(super) plan: &'s ModulePlan,
     /// The divided sections, by section index.
     pub(super) sections: Vec<PartialSection>,
     /// By section: its first atom, and the end of its atoms.
@@ -216,11 +215,6 @@ impl<'s> SplitSections<'s> {
         Ok((atom, *action))
     }
 
-    /// The atom that the relocation at `offset` of `section` means, if it is against a section symbol.
-    pub(super) fn retarget(&self, section: u32, offset: u64) -> Option<AtomIdx> {
-        self.summary.retarget_at(section, offset)
-    }
-
     /// The atoms of a section, and the number of the first.
     pub(super) fn atoms_of(&self, section: u32) -> (usize, &'s [Atom]) {
         let (first, end) = self.atoms.get(section as usize).copied().unwrap_or_default();
@@ -259,11 +253,6 @@ impl<'s> SplitSections<'s> {
         self.meant.get(*near).filter(|(at, _)| *at == place).map(|(_, atom)| *atom)
     }
 
-    /// The contents of the address-significance table, if the module gets one.
-    pub(super) fn addresses(&self) -> Option<&'s Significance> {
-        self.plan.addresses.as_ref()
-    }
-
     /// Whether an undivided section is one function that the linker may fold.
     pub(super) fn is_foldable(&self, section: u32) -> bool {
         let (first, atoms) = self.atoms_of(section);
@@ -282,16 +271,6 @@ impl<'s> SplitSections<'s> {
         let (first, atoms) = self.atoms_of(section);
         let behind = atoms.partition_point(|atom| atom.offset <= begin);
         Ok(behind > 0 && self.plan.removes_unwind_of(AtomIdx::new(first + behind - 1)))
-    }
-
-    /// Whether unreferenced entries of debug information are dropped.
-    pub(super) fn shrinks_debug(&self) -> bool {
-        self.plan.debug == Some(DebugCollection::Unreferenced)
-    }
-
-    /// Whether the removed FDEs of kept functions are written to `.debug_frame`.
-    pub(super) fn writes_debug_frame(&self) -> bool {
-        self.plan.writes_debug_frame
     }
 
     pub(super) fn has_stubs(&self) -> bool {
@@ -454,11 +433,6 @@ impl PartialSection {
     /// The stubs, each with the number of its part.
     pub(super) fn stubs(&self) -> impl Iterator<Item = (u32, Code)> + '_ {
         self.parts.iter().zip(0..).filter_map(|(r, index)| Some((index, r.stub?)))
-    }
-
-    /// The section's only atom. Every reference to the section means it.
-    pub(super) fn only(&self) -> Option<AtomIdx> {
-        self.only
     }
 
     /// Whether a part begins or ends at `offset`, so that it may mean the end of one atom or the start of another.

@@ -10,11 +10,11 @@
 //! `.eh_frame` and in sections that are not allocated. In other sections the summary says it, since a PC-relative addend is biased.
 //! Modules with REL relocations are not rewritten.
 
-use object::elf::{self, RelocationType};
+use object::elf;
 use object::{I64, U64, pod};
 use rayon::prelude::*;
 
-use super::input::{Input, LE, Rela, Role, Shdr, SymbolPlace};
+use super::input::{Formula, Input, LE, Rela, Role, Shdr, SymbolPlace, checked_field_of, field_of};
 use super::parts::{OffsetLocation, PartialSection, SplitSections, is_biased_entry};
 use super::sections::{PartRelocations, SectionDisposition};
 use super::symbols::{EmittedSymbols, SymbolDisposition, Symbols};
@@ -186,7 +186,7 @@ impl Scan {
         split: &SplitSections<'_>,
     ) -> Result<()> {
         for divided in &split.sections {
-            if split.addresses().is_some() {
+            if split.plan.addresses.is_some() {
                 let listed = divided.parts.iter().zip(0..).filter(|(part, _)| !part.foldable);
                 self.section_symbols.extend(listed.map(|(_, part)| (divided.section, part)));
             }
@@ -431,62 +431,6 @@ impl RelocatedSection {
     }
 }
 
-/// The value of a relocated field, by the letters of the psABI.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Formula {
-    Nothing,
-    /// S + A, also relative to the TLS block.
-    Address,
-    /// The field holds S + A - P (psABI, "Relocation Types").
-    Relative,
-    /// The field holds Z + A, the size of the symbol.
-    Size,
-}
-
-/// Width in bytes and formula of the relocation types that occur outside of allocated sections.
-fn field_of(kind: RelocationType) -> Option<(u8, Formula)> {
-    Some(match kind {
-        elf::R_X86_64_NONE => (0, Formula::Nothing),
-        elf::R_X86_64_64 | elf::R_X86_64_DTPOFF64 | elf::R_X86_64_TPOFF64 => (8, Formula::Address),
-        elf::R_X86_64_32 | elf::R_X86_64_32S | elf::R_X86_64_DTPOFF32 | elf::R_X86_64_TPOFF32 => {
-            (4, Formula::Address)
-        }
-        elf::R_X86_64_16 => (2, Formula::Address),
-        elf::R_X86_64_8 => (1, Formula::Address),
-        elf::R_X86_64_PC64 => (8, Formula::Relative),
-        elf::R_X86_64_PC32 | elf::R_X86_64_PLT32 => (4, Formula::Relative),
-        elf::R_X86_64_PC16 => (2, Formula::Relative),
-        elf::R_X86_64_PC8 => (1, Formula::Relative),
-        elf::R_X86_64_SIZE64 => (8, Formula::Size),
-        elf::R_X86_64_SIZE32 => (4, Formula::Size),
-        _ => return None,
-    })
-}
-
-/// Width and formula of an entry of section `index`, which has `size` bytes and is not allocated.
-///
-/// # Errors
-/// The type is unknown, there is no such symbol, or the field is outside of the section. Linkers reject such an entry.
-pub(super) fn checked_field_of(
-    input: &Input<'_>,
-    index: usize,
-    size: usize,
-    entry: &Rela,
-) -> Result<(u8, Formula)> {
-    let kind = entry.r_type(LE, false);
-    let offset = entry.r_offset.get(LE);
-    let (width, formula) = field_of(kind)
-        .ok_or_else(|| input.about(index, format!("the relocation at {offset:#x} is of type {}", kind.0)))?;
-    let symbol = entry.r_sym(LE, false);
-    if input.added_section(symbol).is_none() {
-        input.place(symbol as usize).map_err(|e| e.in_section(input.section_label(index)))?;
-    }
-    if offset.checked_add(u64::from(width)).is_none_or(|end| end > size as u64) {
-        return Err(input.about(index, format!("the relocation at {offset:#x} is outside of the section")));
-    }
-    Ok((width, formula))
-}
-
 /// Decide one relocation. `near` is a search hint, which the next call gets back.
 fn action_of(
     input: &Input<'_>,
@@ -511,14 +455,16 @@ fn action_of(
     if stub && relocated.alloc && !means_entry(relocated, entry, entry.r_addend.get(LE)) {
         return Err(into_stub(input, relocated, entry));
     }
+    // Whether the definition that prevails in another module is dropped, if the plan says so.
+    let prevailing_dropped = symbols.plan.prevailing_dropped.get(symbol as usize);
     let dangles = if relocated.alloc {
         disposition == SymbolDisposition::Gone
     } else {
         match disposition {
             SymbolDisposition::Defined => stub,
-            SymbolDisposition::Undefined => symbols.prevailing_dropped(symbol) == Some(true),
+            SymbolDisposition::Undefined => prevailing_dropped == Some(&true),
             // Debug information keeps nothing, so the other definition must be known to be kept.
-            SymbolDisposition::Replaced => symbols.prevailing_dropped(symbol) != Some(false),
+            SymbolDisposition::Replaced => prevailing_dropped != Some(&false),
             SymbolDisposition::Gone => true,
         }
     };
@@ -545,14 +491,15 @@ fn treat_part(
     }
     let is_debug = !relocated.alloc && relocated.tombstone.is_some();
     // The summary says which function a record of metadata describes.
-    let known = split.retarget(relocated.section, offset).filter(|_| !is_debug && !relocated.unwind);
+    let known =
+        split.summary.retarget_at(relocated.section, offset).filter(|_| !is_debug && !relocated.unwind);
     let spot = if relocated.alloc && !relocated.unwind || is_debug || known.is_some() {
         let atom = match is_debug {
             true => {
                 let place = u64::try_from(addend).unwrap_or(0);
                 split.described((relocated.section, offset), divided.section, place, near)
             }
-            false => known.or(divided.only()),
+            false => known.or(divided.only),
         };
         let Some(atom) = atom else { return error("has no known target") };
         let (atom, action) = split.atom(atom)?;

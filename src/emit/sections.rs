@@ -243,7 +243,7 @@ impl SectionDisposition {
         if split.has_stubs() {
             order.extend([Slot::Stubs, Slot::StubRelocations]);
         }
-        if split.addresses().is_some() {
+        if split.plan.addresses.is_some() {
             order.push(Slot::Addrsig);
         }
         SectionNumbering { new, order }

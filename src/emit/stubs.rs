@@ -1,23 +1,7 @@
-//! Stubs: traps that replace functions, and the table that names the function of each.
+//! Stubs: traps that replace functions.
 //!
 //! A stub is `ud2`, behind an `endbr64` if the original has one. In one byte it is `into`, which is invalid in 64-bit mode
 //! (Intel SDM, "INT n"). So a stub is never larger than the original, and running it raises SIGILL.
-//!
-//! The table is a section `.debug_lto_prune_stubs`. An entry is a relocated 64-bit address, the size in 32 bits, and the name with
-//! a NUL, without padding. The name of the section makes it debug information to linkers: with `--gc-sections` GNU ld drops
-//! any other section that has relocations and no flags, and gold may refuse it.
-
-use object::{elf, pod};
-
-use super::input::{Input, SymbolPlace};
-use super::parts::SplitSections;
-use super::symbols::EmittedSymbols;
-use super::write::relocation;
-use crate::error::Result;
-
-/// The name of the table, and the name of its relocation section.
-pub(super) const TABLE: &[u8] = b".debug_lto_prune_stubs";
-pub(super) const TABLE_RELOCATIONS: &[u8] = b".rela.debug_lto_prune_stubs";
 
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 const UD2: [u8; 2] = [0x0f, 0x0b];
@@ -65,52 +49,6 @@ impl Code {
     pub(super) fn size(&self) -> u64 {
         u64::from(self.len)
     }
-}
-
-/// The contents of the table and of its relocation section.
-#[derive(Debug, Default)]
-pub(super) struct StubTable {
-    pub(super) bytes: Vec<u8>,
-    pub(super) relocations: Vec<u8>,
-}
-
-/// The table for the stubs of an object, by section and place. `explain-trap` reads it.
-pub(super) fn table(
-    input: &Input<'_>,
-    split: &SplitSections<'_>,
-    symbols: &EmittedSymbols,
-) -> Result<StubTable> {
-    // The symbols of each part (section, part). Global symbols come first, since the linker knows the function by them.
-    let mut names: Vec<((u32, u32), bool, usize)> = Vec::new();
-    for home in symbols.homes.iter().filter(|h| h.stub.is_some()) {
-        let symbol = home.symbol as usize;
-        let local = symbol < input.first_global;
-        if let SymbolPlace::Section(section) = input.place(symbol)?
-            && !input.symbol_name(symbol).is_empty()
-        {
-            names.push(((section, home.part), local, symbol));
-        }
-    }
-    names.sort_unstable();
-    let mut table = StubTable::default();
-    for divided in &split.sections {
-        for (part, code) in divided.stubs() {
-            let place = (divided.section, part);
-            let first = names.partition_point(|(p, _, _)| *p < place);
-            let name = names.get(first).filter(|(p, _, _)| *p == place);
-            let name = name.map_or(input.section_name(divided.section as usize), |n| input.symbol_name(n.2));
-            let symbol = symbols
-                .part(divided.section, part)
-                .ok_or_else(|| input.about(divided.section as usize, "a stub in it has no section symbol"))?;
-            let entry = relocation(table.bytes.len() as u64, elf::R_X86_64_64, symbol, 0);
-            table.relocations.extend_from_slice(pod::bytes_of(&entry));
-            table.bytes.extend_from_slice(&[0; 8]);
-            table.bytes.extend_from_slice(&(code.size() as u32).to_le_bytes());
-            table.bytes.extend_from_slice(name);
-            table.bytes.push(0);
-        }
-    }
-    Ok(table)
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub(super) enum SymbolDisposition {
 /// The symbols of an object under a plan. Indices are the old ones.
 #[derive(Debug)]
 pub(super) struct Symbols<'p> {
-    plan: &'p ModulePlan,
+    pub(super) plan: &'p ModulePlan,
     first_global: usize,
     disposition: Vec<SymbolDisposition>,
     /// By symbol: a relocation of the input names it.
@@ -118,16 +118,6 @@ impl<'p> Symbols<'p> {
     pub(super) fn is_stub(&self, symbol: u32) -> bool {
         let found = self.homes.binary_search_by_key(&symbol, |h| h.symbol).ok();
         found.and_then(|h| self.homes.get(h)).is_some_and(|h| h.stub.is_some())
-    }
-
-    /// Whether FDEs with an empty range are dropped.
-    pub(super) fn drops_empty_fdes(&self) -> bool {
-        self.plan.drops_empty_fdes
-    }
-
-    /// Whether the prevailing definition in another module is dropped; `None` if the plan does not say.
-    pub(super) fn prevailing_dropped(&self, symbol: u32) -> Option<bool> {
-        self.plan.prevailing_dropped.get(symbol as usize).copied()
     }
 
     /// Note that a relocation of the input names the symbol.

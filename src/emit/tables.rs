@@ -1,4 +1,4 @@
-//! Tables that hold symbol or section indices: groups, `.llvm_addrsig`, the call-graph profile.
+//! Tables that hold symbol or section indices: groups, `.llvm_addrsig`, the call-graph profile, and the table of stubs.
 //!
 //! Each keeps its order, without the entries of dropped sections and symbols. Sources: gABI "Section Groups"; LLVM's
 //! "Extensions" (`SHT_LLVM_ADDRSIG`, `SHT_LLVM_CALL_GRAPH_PROFILE`).
@@ -11,7 +11,7 @@ use super::input::{ADDRSIG as SHT_LLVM_ADDRSIG, Input, LE, Rela, Role, Shdr, Sym
 use super::parts::SplitSections;
 use super::sections::{SectionNumbering, group_members};
 use super::symbols::{EmittedSymbol, EmittedSymbols};
-use super::write::new_header;
+use super::write::{new_header, relocation};
 use crate::error::Result;
 
 type Rel = elf::Rel64<LittleEndian>;
@@ -169,4 +169,56 @@ pub(super) fn profile(input: &Input<'_>, symbols: &EmittedSymbols) -> Result<Opt
         }
     }
     Ok(Some(profile))
+}
+
+/// The name of the table of stubs. It makes the table debug information to linkers. With `--gc-sections` GNU ld drops any
+/// other section that has relocations and no flags, and gold may refuse it.
+pub(super) const STUBS: &[u8] = b".debug_lto_prune_stubs";
+pub(super) const STUB_RELOCATIONS: &[u8] = b".rela.debug_lto_prune_stubs";
+
+/// The contents of the table of stubs and of its relocation section. An entry is a relocated 64-bit address, the size in 32 bits, and
+/// the name with a NUL, without padding.
+#[derive(Debug, Default)]
+pub(super) struct StubTable {
+    pub(super) bytes: Vec<u8>,
+    pub(super) relocations: Vec<u8>,
+}
+
+/// The table for the stubs of an object, by section and place. `explain-trap` reads it.
+pub(super) fn stubs(
+    input: &Input<'_>,
+    split: &SplitSections<'_>,
+    symbols: &EmittedSymbols,
+) -> Result<StubTable> {
+    // The symbols of each part (section, part). Global symbols come first, since the linker knows the function by them.
+    let mut names: Vec<((u32, u32), bool, usize)> = Vec::new();
+    for home in symbols.homes.iter().filter(|h| h.stub.is_some()) {
+        let symbol = home.symbol as usize;
+        let local = symbol < input.first_global;
+        if let SymbolPlace::Section(section) = input.place(symbol)?
+            && !input.symbol_name(symbol).is_empty()
+        {
+            names.push(((section, home.part), local, symbol));
+        }
+    }
+    names.sort_unstable();
+    let mut table = StubTable::default();
+    for divided in &split.sections {
+        for (part, code) in divided.stubs() {
+            let place = (divided.section, part);
+            let first = names.partition_point(|(p, _, _)| *p < place);
+            let name = names.get(first).filter(|(p, _, _)| *p == place);
+            let name = name.map_or(input.section_name(divided.section as usize), |n| input.symbol_name(n.2));
+            let symbol = symbols
+                .part(divided.section, part)
+                .ok_or_else(|| input.about(divided.section as usize, "a stub in it has no section symbol"))?;
+            let entry = relocation(table.bytes.len() as u64, elf::R_X86_64_64, symbol, 0);
+            table.relocations.extend_from_slice(pod::bytes_of(&entry));
+            table.bytes.extend_from_slice(&[0; 8]);
+            table.bytes.extend_from_slice(&(code.size() as u32).to_le_bytes());
+            table.bytes.extend_from_slice(name);
+            table.bytes.push(0);
+        }
+    }
+    Ok(table)
 }

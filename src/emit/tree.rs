@@ -6,10 +6,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -17,9 +18,9 @@ use rayon::prelude::*;
 use summaries::{ModuleKind, ModuleSummary};
 
 use super::ahead::EmittedAhead;
-use super::copy_names::CopyNames;
 use super::link_line::{begins_inputs, input_block, member_of};
 use super::{ExplicitDebug, archive, bitcode, cached, debug, object};
+use crate::args::words;
 use crate::config::{Config, Dialect, LineArg};
 use crate::error::{Error, Result, Stage, all_or_first_error};
 use crate::ids::{DsoId, ModuleId};
@@ -340,4 +341,123 @@ fn write_archive(path: &Path, members: &[(&str, &[u8])]) -> std::io::Result<Vec<
     let offsets = archive::write(&mut file, members)?;
     file.flush()?;
     Ok(offsets)
+}
+
+#[derive(Debug, Default)]
+pub struct CopyNames {
+    /// The parent of the numbered folders, with a trailing slash.
+    prefix: String,
+    /// By folder number: the copy's basename, and the original's path.
+    originals: Vec<(String, String)>,
+}
+
+impl CopyNames {
+    /// Replace each copy's path by that of its original. Other paths in its folder get the original's folder, because
+    /// lld names native code of bitcode so.
+    pub fn restore(&self, text: &[u8]) -> Vec<u8> {
+        let prefix = self.prefix.as_bytes();
+        let mut out = Vec::with_capacity(text.len());
+        let mut rest = text;
+        while !prefix.is_empty()
+            && let Some(at) = find(rest, prefix)
+        {
+            out.extend_from_slice(&rest[..at]);
+            rest = &rest[at..];
+            let tail = &rest[prefix.len()..];
+            let digits = tail.iter().take_while(|c| c.is_ascii_digit()).count();
+            let number = std::str::from_utf8(&tail[..digits]).ok().and_then(|n| n.parse::<usize>().ok());
+            let known = number.and_then(|n| self.originals.get(n));
+            match known.filter(|_| tail.get(digits) == Some(&b'/')) {
+                Some((base, original)) => match tail[digits + 1..].strip_prefix(base.as_bytes()) {
+                    Some(behind) => {
+                        out.extend_from_slice(original.as_bytes());
+                        rest = behind;
+                    }
+                    None => {
+                        out.extend_from_slice(folder(original).as_bytes());
+                        rest = &tail[digits + 1..];
+                    }
+                },
+                None => {
+                    out.extend_from_slice(prefix);
+                    rest = tail;
+                }
+            }
+        }
+        out.extend_from_slice(rest);
+        out
+    }
+}
+
+/// The folder of a file or archive as lld writes it before a name: with a slash, or empty.
+fn folder(original: &str) -> String {
+    let archive = original.split_once('(').filter(|_| original.ends_with(')'));
+    let file = archive.map_or(original, |(archive, _)| archive);
+    let mut path = without_dots(&Path::new(file).with_file_name("_"));
+    path.pop();
+    path
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|w| w == needle)
+}
+
+/// `--prune-emit=DIR`: keep the pruned objects as a folder, with a script that links them again.
+///
+/// Copies keep their numbered folders, because basenames may repeat. Unmodified files are named in place. The script
+/// writes to its first argument, or to the output of the link.
+pub fn keep(sources: EmissionInputs<'_>, emitted: &EmittedLink, copies: &Path, dir: &Path) -> Result<()> {
+    let failed = |e| Error::io(Stage::Emit, dir, "keep the pruned objects", e);
+    std::fs::create_dir_all(dir).map_err(failed)?;
+    for entry in std::fs::read_dir(copies).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if !entry.file_type().map_err(failed)?.is_dir() {
+            continue;
+        }
+        let folder = dir.join(entry.file_name());
+        std::fs::create_dir_all(&folder).map_err(failed)?;
+        for file in std::fs::read_dir(entry.path()).map_err(failed)? {
+            let file = file.map_err(failed)?;
+            std::fs::copy(file.path(), folder.join(file.file_name())).map_err(failed)?;
+        }
+    }
+    let script = dir.join("link.sh");
+    std::fs::write(&script, text(sources, emitted, copies)).map_err(failed)?;
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).map_err(failed)
+}
+
+fn quoted(word: &OsStr) -> Vec<u8> {
+    words::for_shell(word).into_vec()
+}
+
+fn text(sources: EmissionInputs<'_>, emitted: &EmittedLink, copies: &Path) -> Vec<u8> {
+    let mut out =
+        b"#!/bin/sh\n# Links the pruned objects again; the output is the first argument, or what it was.\n"
+            .to_vec();
+    out.extend_from_slice(b"here=$(dirname \"$(readlink -f \"$0\")\")\nexec ");
+    out.extend(quoted(sources.config.linker.path.as_os_str()));
+    let prefix = [copies.as_os_str().as_bytes(), b"/"].concat();
+    for word in &emitted.line {
+        // A temporary file of the compiler, which no longer exists when the script runs.
+        if matches!(word, LineWord::Word(w) if w.as_bytes().starts_with(b"-plugin-opt=-fresolution=")) {
+            continue;
+        }
+        out.extend_from_slice(b" \\\n  ");
+        match word {
+            LineWord::Output(_) => {
+                out.extend_from_slice(b"-o \"${1:-");
+                out.extend(sources.config.output.as_os_str().as_bytes());
+                out.extend_from_slice(b"}\"");
+            }
+            LineWord::Word(word) => match word.as_bytes().strip_prefix(&prefix[..]) {
+                Some(rest) => {
+                    out.extend_from_slice(b"\"$here\"/");
+                    out.extend(quoted(OsStr::from_bytes(rest)));
+                }
+                None => out.extend(quoted(word)),
+            },
+        }
+    }
+    out.push(b'\n');
+    out
 }

@@ -190,7 +190,7 @@ fn prune_section(
         let pc_begin = record.pc_begin();
         let at = targets.partition_point(|(offset, _, _)| *offset < pc_begin);
         if let Some((_, gone, wide)) = targets.get(at).filter(|(offset, _, _)| *offset == pc_begin) {
-            *kept = !(*gone || symbols.drops_empty_fdes() && is_empty(data, record, *wide));
+            *kept = !(*gone || symbols.plan.drops_empty_fdes && is_empty(data, record, *wide));
         }
         if let (true, Some(used)) = (*kept, cie_used.get_mut(cie)) {
             *used = true;

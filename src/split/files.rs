@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::divide;
-use super::options::{SplitOptions, SplitRequest};
+use super::SplitRequest;
+use super::divide::{self, SplitOptions};
 use super::report::{ObjectReport, SplitFileReport, SplitOutcome};
 use crate::emit::archive;
 use crate::error::{Error, Result, Stage};

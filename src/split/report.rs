@@ -10,9 +10,7 @@ use summaries::{
     Atom, AtomKind, Definition, Limit, LimitRecord, ModuleSummary, SymbolKind, atom_flags, have_debug_info,
 };
 
-use super::names;
-use super::options::SplitOptions;
-use super::pieces::{Pieces, has_hub, may_be_divided};
+use super::divide::{SectionNames, SplitOptions, has_hub, is_of_compilers, may_be_divided};
 use crate::report::table::count;
 use crate::terminal::printable;
 
@@ -96,7 +94,7 @@ impl ObjectReport {
     pub(super) fn new(
         name: &str,
         summary: &ModuleSummary,
-        pieces: Option<&Pieces>,
+        names: Option<&SectionNames>,
         outcome: SplitOutcome,
         options: SplitOptions,
     ) -> Self {
@@ -118,7 +116,7 @@ impl ObjectReport {
                 continue;
             }
             let bytes = atoms.iter().fold(0u64, |sum, a| sum.saturating_add(a.size));
-            let parts = pieces.map_or(0, |p| {
+            let parts = names.map_or(0, |p| {
                 let named = summary.atoms.iter().zip(p);
                 named.filter(|(a, name)| a.section == first.section && name.is_some()).count()
             });
@@ -134,7 +132,7 @@ impl ObjectReport {
                 _ if parts > 1 => {}
                 _ if !code && !options.data => limits = whole(NOT_ASKED, "--data divides it"),
                 _ if !limits.is_empty() => {}
-                _ if !may_be_divided(summary, first) || !names::is_of_compilers(summary.name(first.name)) => {
+                _ if !may_be_divided(summary, first) || !is_of_compilers(summary.name(first.name)) => {
                     limits = whole(NAMED_SECTION, "the program may find it by its name, or walk over it");
                 }
                 _ if !code && has_hub(summary, range) => {

@@ -112,7 +112,7 @@ fn loses_entry(pair: &Pair<'_>, section: usize) -> bool {
 }
 
 /// By symbol: whether the table lists it.
-fn listed(object: &Object<'_>, table: usize) -> Result<Vec<bool>> {
+pub(super) fn listed(object: &Object<'_>, table: usize) -> Result<Vec<bool>> {
     let mut listed = vec![false; object.symbol_count()];
     let (mut value, mut shift) = (0u64, 0u32);
     for byte in object.contents(table)? {

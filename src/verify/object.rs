@@ -6,16 +6,11 @@
 
 use goblin::elf::section_header as sh;
 
-use super::addresses;
 use super::elf::{Object, error, is_debug};
-use super::groups;
 use super::pair::{DEBUG_FRAME, ExpectedObject, Pair, is_new_section, parts_of};
 use super::parts::{self, EmittedPart};
-use super::relocations;
-use super::stubs;
 use super::symbols::SymbolMap;
-use super::unwind;
-use super::{debug, debug_entries};
+use super::{addresses, debug, debug_entries, relocations, unwind};
 use crate::error::Result;
 
 /// Check the object `emitted` against `original`. Errors name the file `name`.
@@ -35,7 +30,7 @@ fn check(original: &[u8], emitted: &[u8], expected: &ExpectedObject) -> Result<(
     let (new_of_old, parts) = match_sections(&old, &new, expected, rewritten_debug)?;
     let pair = Pair { old, new, new_of_old, parts, rewritten_debug, expected };
     let symbols = SymbolMap::new(&pair)?;
-    groups::check(&pair, &symbols)?;
+    check_groups(&pair, &symbols)?;
     relocations::check(&pair, &symbols)?;
     unwind::check(&pair, &symbols)?;
     debug::check(&pair)?;
@@ -96,7 +91,7 @@ fn match_sections(
     if expected.has_debug_frame {
         rest.next_if(|j| new.section_name(*j) == DEBUG_FRAME);
     }
-    stubs::check(new, &all_parts, &mut rest)?;
+    parts::check_stubs(new, &all_parts, &mut rest)?;
     if let Some(extra) = rest.next() {
         return Err(new.about(extra, "is planned to be dropped, and is there"));
     }
@@ -194,4 +189,75 @@ fn group(new: &Object<'_>, index: usize, data: &[u8]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A group: its section, flags, signature and members.
+struct Group {
+    index: usize,
+    flags: u32,
+    signature: usize,
+    members: Vec<usize>,
+}
+
+fn groups(object: &Object<'_>) -> Result<Vec<Group>> {
+    let mut found = Vec::new();
+    for (index, section) in object.sections.iter().enumerate().filter(|(_, s)| s.sh_type == sh::SHT_GROUP) {
+        let (words, _) = object.contents(index)?.as_chunks::<4>();
+        let mut words = words.iter().map(|w| u32::from_le_bytes(*w));
+        found.push(Group {
+            index,
+            flags: words.next().unwrap_or(0),
+            signature: section.sh_info as usize,
+            members: words.map(|w| w as usize).collect(),
+        });
+    }
+    Ok(found)
+}
+
+/// Check the groups. The kept members of a group must be in one group of the same name and kind, since linkers keep or discard a
+/// group as a whole. A relocation section must be in the group of its target.
+fn check_groups(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
+    let new_groups = groups(&pair.new)?;
+    let mut rest = new_groups.iter();
+    for old in groups(&pair.old)? {
+        let of = |m: &usize| -> Vec<usize> {
+            let whole = pair.new_of_old.get(*m).copied().filter(|n| *n != 0);
+            whole.into_iter().chain(pair.parts_of(*m).iter().map(|p| p.new)).collect()
+        };
+        let kept: Vec<usize> = old.members.iter().flat_map(of).collect();
+        let only_tables = old.members.iter().all(|m| pair.old.is_table(*m));
+        if kept.is_empty() && !only_tables {
+            continue;
+        }
+        let Some(new) = rest.next() else {
+            return Err(pair.old.about(old.index, "the group is missing"));
+        };
+        let linked = pair.new.sections.get(new.index).map_or(0, |s| s.sh_link as usize);
+        if new.flags != old.flags
+            || linked != pair.new.symbol_table
+            || !symbols.agrees(pair, old.signature, new.signature)
+        {
+            return Err(pair.new.about(new.index, "the group has another name or kind than before"));
+        }
+        let (tables, members): (Vec<usize>, Vec<usize>) =
+            new.members.iter().partition(|m| pair.new.is_table(**m));
+        if members != kept {
+            return Err(pair.new.about(new.index, "the group has other members than the plan keeps"));
+        }
+        let mut sorted = members;
+        sorted.sort_unstable();
+        for table in tables {
+            let of_target = pair.new.sections.get(table).is_some_and(|s| {
+                matches!(s.sh_type, sh::SHT_RELA | sh::SHT_REL)
+                    && sorted.binary_search(&(s.sh_info as usize)).is_ok()
+            });
+            if !of_target && !pair.new.is_unwind(table) {
+                return Err(pair.new.about(table, "is in a group that its target is not in"));
+            }
+        }
+    }
+    match rest.next() {
+        Some(extra) => Err(pair.new.about(extra.index, "the group is new, or should have gone")),
+        None => Ok(()),
+    }
 }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use goblin::elf::sym::{STT_SECTION, st_type};
 
+use super::addresses;
 use super::elf::{
     RelocationEntry, SHN_COMMON, SHT_LLVM_ADDRSIG, SHT_LLVM_CALL_GRAPH_PROFILE, SymbolSection, by_target,
     entries, is_debug,
@@ -217,18 +218,7 @@ fn check_index_tables(pair: &Pair<'_>) -> Result<()> {
     for (j, section) in pair.new.sections.iter().enumerate() {
         match section.sh_type {
             SHT_LLVM_ADDRSIG if section.sh_link as usize == pair.new.symbol_table => {
-                let mut value = 0u64;
-                let mut shift = 0;
-                for byte in pair.new.contents(j)? {
-                    value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(u64::MAX);
-                    shift += 7;
-                    if byte & 0x80 == 0 {
-                        if value >= pair.new.symbol_count() as u64 {
-                            return Err(pair.new.about(j, format!("names symbol {value}, not there")));
-                        }
-                        (value, shift) = (0, 0);
-                    }
-                }
+                addresses::listed(&pair.new, j)?;
             }
             SHT_LLVM_CALL_GRAPH_PROFILE if section.sh_size % 8 != 0 => {
                 return Err(pair.new.about(j, "is no list of weights"));

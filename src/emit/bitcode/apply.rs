@@ -9,8 +9,7 @@ use summaries::bitcode::symbols::{self, ValueAt};
 use summaries::bitcode::{Numbering, numbering};
 use summaries::{AtomIdx, ModuleSummary};
 
-use super::error::RewriteError;
-use super::fate::ValueFate;
+use super::error::{RewriteError, ValueFate};
 use super::rewrite;
 use super::survey::Survey;
 use crate::error::{Error, Result, Stage};

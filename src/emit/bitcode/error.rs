@@ -1,4 +1,4 @@
-//! The reasons why bitcode is not rewritten.
+//! The fates of bitcode values, and the reasons why bitcode is not rewritten.
 //!
 //! Everything but [`RewriteError::Refers`] is known from a [`Survey`](super::Survey) before anything is written.
 
@@ -41,4 +41,14 @@ pub enum RewriteError {
     Value { at: ValueAt, why: Obstacle },
     #[error("value {} of module {}, which is kept, refers to value {to}, which is dropped", from.value, from.module)]
     Refers { from: ValueAt, to: u32 },
+}
+
+/// The fate of a global value under the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueFate {
+    Keep,
+    /// It is dropped. Only dropped values may refer to it.
+    Drop,
+    /// A function with a body becomes a stub, which traps if it is called.
+    Stub,
 }

@@ -2,7 +2,7 @@
 //!
 //! Dropped values become weak declarations without references ([`values`]), the bodies of dropped functions are left
 //! out, and stubs get a body that traps ([`stub`]). Value ids do not change, so all other bits are copied
-//! ([`copier`]). The table of functions' places, the summary ([`summary`]), the string table ([`names`]) and the
+//! ([`copier`]). The table of functions' places, the summary ([`summary`]), the string table ([`values::ValueNames`]) and the
 //! module hash of ThinLTO ([`rewrite`]) are written again. The symbol table is left out, and LLVM builds it again
 //! (`irsymtab::readBitcode`).
 //!
@@ -14,17 +14,14 @@ mod apply;
 mod bits;
 mod copier;
 mod error;
-mod fate;
 mod module;
-mod names;
 mod stub;
 mod summary;
 mod survey;
 mod values;
 
 pub use apply::{apply, obstacle, with_fates};
-pub use error::{Obstacle, RewriteError, Unsupported};
-pub use fate::ValueFate;
+pub use error::{Obstacle, RewriteError, Unsupported, ValueFate};
 pub use stub::assembly;
 pub use survey::Survey;
 
@@ -33,7 +30,7 @@ use summaries::bitcode::stream::Event;
 use summaries::bitcode::symbols::ValueAt;
 
 use copier::BitstreamCopier;
-use names::ValueNames;
+use values::ValueNames;
 
 /// The bitcode of a survey with `actions` applied; raw, whether it was wrapped or not.
 ///
@@ -90,7 +87,7 @@ pub fn rewrite(
                 copier.drop_block();
                 if let Some(names) = &strtab {
                     let mut written = Ok(());
-                    copier.write_block(block::STRTAB, names::WIDTH, |out| written = names.write(out))?;
+                    copier.write_block(block::STRTAB, values::WIDTH, |out| written = names.write(out))?;
                     written?;
                 }
                 strtab = strtabs.next();

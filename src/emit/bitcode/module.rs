@@ -10,11 +10,10 @@ use summaries::bitcode::stream::Event;
 use summaries::bitcode::symbols::ValueAt;
 
 use super::copier::BitstreamCopier;
-use super::error::{RewriteError, Unsupported};
-use super::fate::ValueFate;
-use super::names::ValueNames;
+use super::error::{RewriteError, Unsupported, ValueFate};
 use super::stub::{self, StubTypes};
 use super::survey::{Survey, Types};
+use super::values::ValueNames;
 use super::{summary, values};
 use crate::hashing;
 
@@ -120,7 +119,8 @@ impl<'c, 'a> Rewriter<'c, 'a> {
                 Event::Enter(_) if self.is_hashed => {
                     return Err(Unsupported::Place("a block behind the hash").into());
                 }
-                Event::Enter(block::BLOCKINFO) => self.read_through(block::BLOCKINFO)?,
+                // The reader must see this block.
+                Event::Enter(block::BLOCKINFO) => self.records(block::BLOCKINFO, &[], |_, _| Ok(()))?,
                 Event::Enter(block::TYPE_NEW) if self.stub_types.is_some() => self.type_table()?,
                 Event::Enter(block::FUNCTION) => self.body()?,
                 Event::Enter(block::VALUE_SYMTAB) => self.table_of_places()?,
@@ -203,35 +203,35 @@ impl<'c, 'a> Rewriter<'c, 'a> {
         Ok(())
     }
 
-    /// Copy a block that the reader must see.
-    fn read_through(&mut self, block: u32) -> Result<(), RewriteError> {
+    /// Copy a block of records only, and let `change` see each of them. `added` is appended.
+    fn records(
+        &mut self,
+        block: u32,
+        added: &[(u32, &[u64])],
+        mut change: impl FnMut(&mut Self, u32) -> Result<(), RewriteError>,
+    ) -> Result<(), RewriteError> {
         self.copier.open(block);
         loop {
             match self.copier.next()? {
-                Event::Record(_) => {}
-                Event::Leave => return self.copier.close(&[]),
-                Event::Enter(_) | Event::End => return Err(Unsupported::Place("block information").into()),
+                Event::Record(code) => change(self, code)?,
+                Event::Leave => return self.copier.close(added),
+                Event::Enter(_) | Event::End => return Err(Unsupported::Place("a block").into()),
             }
         }
     }
 
     /// Add the types that stubs need.
     fn type_table(&mut self) -> Result<(), RewriteError> {
-        let added = self.stub_types.as_ref().map_or(&[][..], |types| &types.added);
+        let added = self.stub_types.as_ref().map(|types| types.added.clone()).unwrap_or_default();
         let added: Vec<(u32, &[u64])> = added.iter().map(|(code, ops)| (*code, &ops[..])).collect();
-        self.copier.open(block::TYPE_NEW);
-        loop {
-            match self.copier.next()? {
-                Event::Record(ty::NUMENTRY) => {
-                    let count = self.copier.operands().first().copied().unwrap_or_default();
-                    let count = count.checked_add(added.len() as u64).ok_or(Unsupported::Size)?;
-                    self.copier.replace(ty::NUMENTRY, &[count]);
-                }
-                Event::Record(_) => {}
-                Event::Leave => return self.copier.close(&added),
-                Event::Enter(_) | Event::End => return Err(Unsupported::Place("a type table").into()),
+        self.records(block::TYPE_NEW, &added, |this, code| {
+            if code == ty::NUMENTRY {
+                let count = this.copier.operands().first().copied().unwrap_or_default();
+                let count = count.checked_add(added.len() as u64).ok_or(Unsupported::Size)?;
+                this.copier.replace(ty::NUMENTRY, &[count]);
             }
-        }
+            Ok(())
+        })
     }
 
     /// A place as the table has it: in words, one more than from the identification on.
@@ -303,19 +303,14 @@ impl<'c, 'a> Rewriter<'c, 'a> {
 
     /// Remove the attachments of dropped values. No place of the module lies behind them.
     fn metadata(&mut self) -> Result<(), RewriteError> {
-        self.copier.open(block::METADATA);
-        loop {
-            match self.copier.next()? {
-                Event::Record(metadata::GLOBAL_DECL_ATTACHMENT) => {
-                    let id = self.copier.operands().first().and_then(|id| u32::try_from(*id).ok());
-                    if id.is_some_and(|id| self.fate(id) == ValueFate::Drop) {
-                        self.copier.drop_record();
-                    }
-                }
-                Event::Record(_) => {}
-                Event::Leave => return self.copier.close(&[]),
-                Event::Enter(_) | Event::End => return Err(Unsupported::Place("metadata").into()),
+        self.records(block::METADATA, &[], |this, code| {
+            let id = this.copier.operands().first().and_then(|id| u32::try_from(*id).ok());
+            if code == metadata::GLOBAL_DECL_ATTACHMENT
+                && id.is_some_and(|id| this.fate(id) == ValueFate::Drop)
+            {
+                this.copier.drop_record();
             }
-        }
+            Ok(())
+        })
     }
 }

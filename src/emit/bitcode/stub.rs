@@ -22,8 +22,8 @@ const CONSTRAINTS: &[u8] = b"~{dirflag},~{fpsr},~{flags}";
 pub fn assembly(name: &[u8]) -> String {
     // The mark is no part of the name (LLVM, `GlobalValue::dropLLVMManglingEscape`).
     let name = name.strip_prefix(&[1]).unwrap_or(name);
-    // The layout of emit::stubs: place, size, name.
-    let table = String::from_utf8_lossy(crate::emit::stubs::TABLE);
+    // The layout of emit::tables: place, size, name.
+    let table = String::from_utf8_lossy(crate::emit::tables::STUBS);
     let entry = [name, &[0]].concat();
     format!("9: ud2\n.pushsection {table},\"\",@progbits\n.quad 9b\n.long 2\n{}\n.popsection", bytes(&entry))
 }

@@ -12,8 +12,7 @@ use summaries::bitcode::stream::Event;
 use summaries::bitcode::symbols::ValueAt;
 
 use super::copier::BitstreamCopier;
-use super::error::{RewriteError, Unsupported};
-use super::fate::ValueFate;
+use super::error::{RewriteError, Unsupported, ValueFate};
 
 /// The flag of an entry that no other module may import.
 const NOT_ELIGIBLE_TO_IMPORT: u64 = 1 << 4;

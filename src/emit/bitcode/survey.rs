@@ -12,8 +12,7 @@ use summaries::bitcode::module::{GlobalValue, ValueKind};
 use summaries::bitcode::stream::{Event, Stream};
 use summaries::bitcode::symbols::ValueAt;
 
-use super::error::{Obstacle, RewriteError, Unsupported};
-use super::fate::ValueFate;
+use super::error::{Obstacle, RewriteError, Unsupported, ValueFate};
 
 /// The first LLVM whose constants of inline assembly have the layout that stubs have.
 const FIRST_PRODUCER: u32 = 14;

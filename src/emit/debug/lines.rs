@@ -5,7 +5,7 @@
 //! kept. A program that can't be computed (an unknown opcode, several operations an instruction) is an error. Dropped code and
 //! empty ranges have no sequence.
 
-use gimli::{DebugLine, LineInstruction, LineRow, LittleEndian, Reader};
+use gimli::{DebugLine, LineInstruction, LineRow, LittleEndian, Reader, constants as dw};
 
 use super::draft::{OffsetMap, SectionDraft};
 use super::layout::Layout;
@@ -13,7 +13,6 @@ use super::units::Slice;
 use super::view::{DebugSection, decode};
 use crate::emit::cursor::{Cursor, sleb, uleb};
 use crate::error::{Error, Result, Stage};
-use gimli::constants as dw;
 
 type LineHeader<'r> = gimli::LineProgramHeader<Slice<'r>>;
 
@@ -22,7 +21,7 @@ fn invalid(what: impl std::fmt::Display) -> Error {
 }
 
 /// The registers of a row (DWARF 5, 6.2.2), except `op_index`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Registers {
     pub(super) address: u64,
     pub(super) file: u64,
@@ -56,18 +55,7 @@ impl Registers {
     }
 
     pub(super) fn initial(address: u64, is_stmt: bool) -> Self {
-        Registers {
-            address,
-            file: 1,
-            line: 1,
-            column: 0,
-            is_stmt,
-            basic_block: false,
-            prologue_end: false,
-            epilogue_begin: false,
-            isa: 0,
-            discriminator: 0,
-        }
+        Registers { address, file: 1, line: 1, is_stmt, ..Registers::default() }
     }
 }
 
@@ -256,4 +244,45 @@ fn special(header: &LineHeader<'_>, lines: i64, bytes: u64) -> Option<u8> {
     let line = lines.checked_sub(i64::from(header.line_base())).filter(|l| (0..range).contains(l))?;
     let opcode = i64::try_from(bytes).ok()?.checked_mul(range)?.checked_add(line)?;
     u8::try_from(opcode.checked_add(i64::from(header.opcode_base()))?).ok()
+}
+
+/// The fixed part of a header in the 32-bit format, in bytes: length, version, unit, address size, segment size.
+const HEADER: u64 = 12;
+
+/// `.debug_aranges` with an entry for each kept part (DWARF 5, 6.1.2).
+pub(super) fn rewrite_aranges(section: &DebugSection<'_>, layout: Layout<'_>) -> Result<SectionDraft> {
+    let invalid = |what: &str| Error::new(Stage::Emit, format!("a table of address ranges {what}"));
+    let mut draft = SectionDraft::in_place_of(section);
+    let mut at = 0;
+    while at < section.linked.len() as u64 {
+        let mut cursor = Cursor::new(&section.linked, at);
+        let length = cursor.u32()?;
+        let end = cursor.at.checked_add(length).filter(|end| *end <= section.linked.len() as u64);
+        let end = end.filter(|_| length < 0xffff_fff0).ok_or_else(|| invalid("ends early"))?;
+        let (version, _unit) = (cursor.u16()?, cursor.u32()?);
+        if (version, cursor.u8()?, cursor.u8()?) != (2, 8, 0) {
+            return Err(invalid("is of an unknown form"));
+        }
+        let start = draft.len();
+        draft.copy(section, at, at + HEADER)?;
+        // Tuples are aligned to their size, counted from the header.
+        let padding = HEADER.next_multiple_of(16) - HEADER;
+        draft.bytes.resize(draft.bytes.len() + padding as usize, 0);
+        cursor.at = at + HEADER + padding;
+        while cursor.at < end {
+            let (address, size) = (cursor.u64()?, cursor.u64()?);
+            if (address, size) == (0, 0) {
+                break;
+            }
+            for (begin, behind) in layout.kept_ranges(address, address.wrapping_add(size), &[])? {
+                draft.start(layout, begin, &[])?;
+                draft.bytes.extend_from_slice(&behind.wrapping_sub(begin).to_le_bytes());
+            }
+        }
+        draft.bytes.extend_from_slice(&[0; 16]);
+        let length = draft.len() - start - 4;
+        draft.set_u32(start, length)?;
+        at = end;
+    }
+    Ok(draft)
 }

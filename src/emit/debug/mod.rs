@@ -8,7 +8,6 @@
 //! Sections with several functions that are all dropped need this too. In the output such a section would be at address 0, and reach
 //! into the code of a position-independent program.
 
-mod aranges;
 mod draft;
 pub(super) mod gc;
 mod layout;
@@ -35,7 +34,7 @@ use super::input::{Input, LE, Overlay, Rela, Role, SymbolPlace};
 use super::parts::{Meant, SplitSections};
 use super::write::relocation;
 use crate::error::{Error, Result, Stage};
-use crate::plan::Action;
+use crate::plan::{Action, DebugCollection};
 
 /// An object with explicit debug information.
 #[derive(Debug)]
@@ -66,7 +65,7 @@ pub(super) fn rewrite(input: &Input<'_>, split: &SplitSections<'_>) -> Result<Op
     let is_dropped = |section: u32| {
         split.action_of_section(section) == Some(Action::Drop) && split.atoms_of(section).1.len() > 1
     };
-    let is_divided = split.sections.iter().any(|p| p.only().is_none() && is_code(p.section))
+    let is_divided = split.sections.iter().any(|p| p.only.is_none() && is_code(p.section))
         || (1..input.sections.len() as u32).any(|section| is_code(section) && is_dropped(section));
     let named = |prefix: &[u8]| -> Vec<usize> {
         let is_kept = |i: usize| split.action_of_section(i as u32) != Some(Action::Drop);
@@ -103,7 +102,7 @@ fn lines_and_aranges(
         rewritten.push(lines::rewrite(lines, layout).map_err(|e| e.in_section(name(input, lines.index)))?);
     }
     if let Some(aranges) = &sections.aranges {
-        let draft = aranges::rewrite(aranges, layout);
+        let draft = lines::rewrite_aranges(aranges, layout);
         let draft = draft.map_err(|e| e.in_section(name(input, aranges.index)))?;
         rewritten.push((draft, OffsetMap::default()));
     }
@@ -160,7 +159,7 @@ fn units_and_lists(
 fn without_parts(input: &Input<'_>, split: &SplitSections<'_>) -> Result<Option<ExplicitDebug>> {
     let mut surgery = Surgery::default();
     surgery.decompress(input)?;
-    if surgery.changes.is_empty() && !split.writes_debug_frame() && !wants_addresses(input, split) {
+    if surgery.changes.is_empty() && !split.plan.writes_debug_frame && !wants_addresses(input, split) {
         return Ok(None);
     }
     finish(surgery, input, split, Vec::new()).map(Some)
@@ -191,7 +190,7 @@ fn finish(
 /// Whether an empty `.debug_addr` is added, which the collection of entries fills.
 fn wants_addresses(input: &Input<'_>, split: &SplitSections<'_>) -> bool {
     let has = |name: &[u8]| (1..input.sections.len()).any(|i| input.section_name(i) == name);
-    split.shrinks_debug() && has(LOCATIONS[1]) && !has(ADDRESSES)
+    split.plan.debug == Some(DebugCollection::Unreferenced) && has(LOCATIONS[1]) && !has(ADDRESSES)
 }
 
 fn name(input: &Input<'_>, index: usize) -> String {

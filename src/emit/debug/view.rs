@@ -10,8 +10,7 @@ use std::borrow::Cow;
 use object::elf;
 use object::pod;
 
-use crate::emit::input::{Input, LE, Rela, Role, SymbolPlace};
-use crate::emit::relocations::{Formula, checked_field_of};
+use crate::emit::input::{Formula, Input, LE, Rela, Role, SymbolPlace, checked_field_of};
 use crate::error::Result;
 
 const SECTION_SHIFT: u32 = 40;

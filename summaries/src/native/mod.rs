@@ -21,9 +21,6 @@ pub mod significance;
 mod split;
 mod symbols;
 mod tables;
-mod unwind;
-
-use std::ops::Range;
 
 use object::elf;
 
@@ -39,11 +36,12 @@ pub use decode::is_padding;
 pub use decode::references::{call_targets, data_references};
 pub use decode::stack::{CfaRow, FunctionStack, StackCallee, StackCode, StackSite, function_stack};
 pub use decode::stack_returns::never_returns;
+pub use eh_frame::{FunctionEntry, function_entries};
 pub use fall_through::{AtomFate, next_sections};
 pub use indirect_calls::{ComputedCalls, computed_calls};
 use symbols::SectionAtoms;
 use tables::{Result, Section, Tables, malformed};
-pub use unwind::{FunctionEntry, function_entries};
+pub use tables::{code_section_sizes, find_section, is_of_one_section};
 
 /// Summarise an object. Every input gives a summary, and its problems are in [`ModuleSummary::limits`].
 ///
@@ -90,24 +88,9 @@ fn read_or_limit(
     })
 }
 
-/// The range of the first section of this name in the object.
-pub fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
-    tables::find_section(bytes, name)
-}
-
-/// Whether this range of the object belongs to one section, and to no header.
-pub fn is_of_one_section(bytes: &[u8], range: &Range<usize>) -> bool {
-    tables::is_of_one_section(bytes, range)
-}
-
 /// Whether bytes among code are filler: forms of `nop`, `int3`, and zeros.
 pub fn is_filler(bytes: &[u8]) -> bool {
     decode::is_alignment(bytes, u64::MAX)
-}
-
-/// The sizes in bytes of the sections of code, from the section headers; empty for another file.
-pub fn code_section_sizes(bytes: &[u8]) -> Vec<u64> {
-    tables::code_section_sizes(bytes)
 }
 
 fn read(
@@ -150,7 +133,7 @@ fn read(
         false => fall_through::read(&tables, &atoms, &symbols, &mut references)?,
     };
     let before = limits.len();
-    unwind::read(&tables, &by_section, &atoms, &symbols, &mut references, &mut limits)?;
+    eh_frame::read(&tables, &by_section, &atoms, &symbols, &mut references, &mut limits)?;
     hidden |= limits.len() > before;
     if hidden {
         let first_global = tables.symtab.as_ref().map_or(0, |s| s.first_global);

@@ -112,19 +112,23 @@ pub(crate) fn is_thread_local(ty: u32) -> bool {
     matches!(class(ty), Some(RelocationClass::Tls))
 }
 
-/// The minimum number of bytes that a relocation of this type changes.
-fn least_width(ty: u32) -> u64 {
+/// The number of bytes that a relocation of this type changes; `None` for `NONE` and `TLSDESC_CALL`, which change none.
+pub(crate) fn width(ty: u32) -> Option<u8> {
     match ty {
-        R_X86_64_NONE | R_X86_64_TLSDESC_CALL => 0,
-        R_X86_64_8 | R_X86_64_PC8 => 1,
-        R_X86_64_16 | R_X86_64_PC16 => 2,
+        R_X86_64_NONE | R_X86_64_TLSDESC_CALL => None,
+        R_X86_64_8 | R_X86_64_PC8 => Some(1),
+        R_X86_64_16 | R_X86_64_PC16 => Some(2),
         R_X86_64_64 | R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT | R_X86_64_RELATIVE | R_X86_64_DTPMOD64
         | R_X86_64_DTPOFF64 | R_X86_64_TPOFF64 | R_X86_64_PC64 | R_X86_64_GOTOFF64 | R_X86_64_GOT64
         | R_X86_64_GOTPCREL64 | R_X86_64_GOTPC64 | R_X86_64_GOTPLT64 | R_X86_64_PLTOFF64
-        | R_X86_64_SIZE64 | R_X86_64_TLSDESC | R_X86_64_IRELATIVE | R_X86_64_RELATIVE64 => 8,
-        _ if class(ty).is_none() => 0,
-        _ => 4,
+        | R_X86_64_SIZE64 | R_X86_64_TLSDESC | R_X86_64_IRELATIVE | R_X86_64_RELATIVE64 => Some(8),
+        _ => Some(4),
     }
+}
+
+/// The minimum number of bytes that a relocation of this type changes. A type that the psABI does not have may change none.
+fn least_width(ty: u32) -> u64 {
+    class(ty).and_then(|_| width(ty)).map_or(0, u64::from)
 }
 
 enum RelocationClass {
@@ -305,7 +309,7 @@ fn is_code(atom: &Atom) -> bool {
 /// Whether a PC-relative field is the target of a near branch, by the opcode before it: `call`, `jmp` or `jcc`.
 /// Assemblers use the same relocation for local branches and for other operands. Before the displacement of an
 /// operand is a ModRM byte below 0x40. The kind of a reference does not decide what is kept.
-fn is_branch(code: &[u8], field: u64) -> bool {
+pub(crate) fn is_branch(code: &[u8], field: u64) -> bool {
     let before = usize::try_from(field).ok().and_then(|field| code.get(..field)).unwrap_or(&[]);
     matches!(before, [.., 0xe8 | 0xe9] | [.., 0x0f, 0x80..=0x8f])
 }

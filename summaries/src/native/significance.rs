@@ -9,22 +9,18 @@
 //! standard name, and its symbols are plain. Functions of the same bytes differ if exceptions pass through one of
 //! them only. Data is never foldable. Each module is analysed for itself.
 
-use object::elf;
 use object::endian::LittleEndian as LE;
 use serde::{Deserialize, Serialize};
 
 use super::decode::{self, Field, Flow, Instruction};
-use super::eh_frame::{self, RecordKind};
-use super::relocations::{Rela, symbol_of, type_of};
-use super::sections::is_eh_frame;
+use super::eh_frame;
+use super::relocations::{Rela, is_branch, symbol_of, type_of};
 use super::split::relocations_beside_debug;
 use super::symbols::SectionAtoms;
 use super::tables::{Tables, llvm};
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::Severity;
-use crate::native::relocations::types::{
-    R_X86_64_32, R_X86_64_64, R_X86_64_PC32, R_X86_64_PC64, R_X86_64_PLT32,
-};
+use crate::native::relocations::types::{R_X86_64_PC32, R_X86_64_PLT32};
 use crate::summary::{Atom, AtomKind, Definition, ModuleKind, ModuleSummary, SymbolKind, atom_flags as flag};
 
 /// The result for an object without `.llvm_addrsig`.
@@ -125,32 +121,16 @@ impl<'a, 's> SignificanceReader<'a, 's> {
 
     fn read_descriptions(&self) -> Option<Vec<FdeFacts>> {
         let mut found = Vec::new();
-        for (i, section) in (0u32..).zip(&self.tables.sections) {
-            if section.ty == elf::SHT_RELA.0 || !is_eh_frame(section.ty, self.tables.name(section.name)) {
-                continue;
-            }
-            let data = self.tables.data(i).ok()?;
-            let own = self.relas_of(i, 0, u64::MAX);
-            let places: Vec<u64> = own.iter().map(|(_, r)| r.r_offset.get(LE)).collect();
-            let records = eh_frame::split(data, &places).ok()?;
-            for record in records.iter().filter(|r| matches!(r.kind, RecordKind::Fde { .. })) {
-                let relas = own.get(record.relocations.clone()).unwrap_or(&[]);
-                let begin = record.pc_begin();
-                let Some((_, rela)) = relas.iter().find(|(_, r)| r.r_offset.get(LE) == begin) else {
-                    continue;
-                };
+        for unwind in eh_frame::sections(&self.tables).ok()? {
+            unwind.records.as_ref().ok()?;
+            for fde in unwind.fdes() {
+                let Some(rela) = unwind.begin(fde) else { continue };
                 let Some(symbol) = self.summary.symbols.get(symbol_of(rela).index()) else { continue };
                 let Definition::Atom(atom) = symbol.definition else { continue };
                 let section = self.summary.atoms.get(atom.index())?.section;
-                // pc_begin and the length have the same width.
-                let length = match type_of(rela) {
-                    R_X86_64_PC32 | R_X86_64_32 => word(data, begin.checked_add(4)?).map(u64::from),
-                    R_X86_64_64 | R_X86_64_PC64 => double(data, begin.checked_add(8)?),
-                    _ => None,
-                };
                 let start = symbol.value.checked_add_signed(rela.r_addend.get(LE))?;
-                let end = start.checked_add(length?)?;
-                found.push(FdeFacts { section, start, end, plain: relas.len() == 1 });
+                let end = start.checked_add(unwind.length(fde, eh_frame::width(rela)?)?)?;
+                found.push(FdeFacts { section, start, end, plain: unwind.relas_of(fde).len() == 1 });
             }
         }
         found.sort_by_key(|d| (d.section, d.start, d.end));
@@ -353,14 +333,6 @@ fn is_plain_code(atom: &Atom) -> bool {
         && !atom.has(flag::RETAIN | flag::C_IDENTIFIER | flag::MERGE | flag::WRITE | flag::LINK_ORDER)
 }
 
-fn word(data: &[u8], at: u64) -> Option<u32> {
-    Some(u32::from_le_bytes(*data.get(usize::try_from(at).ok()?..)?.first_chunk()?))
-}
-
-fn double(data: &[u8], at: u64) -> Option<u64> {
-    Some(u64::from_le_bytes(*data.get(usize::try_from(at).ok()?..)?.first_chunk()?))
-}
-
 struct AddressFacts {
     /// By atom: its address is taken.
     address_taken: Vec<bool>,
@@ -393,11 +365,9 @@ impl FoldableCode<'_, '_> {
             && self.is_jump(field)
     }
 
-    /// Whether `call`, `jmp` or a conditional jump of 32 bits ends before the field. `xbegin` does not count.
+    /// Whether a direct call or jump of 32 bits has its opcode before the field. `xbegin` does not count.
     fn is_jump(&self, field: u64) -> bool {
-        let at = field.checked_sub(self.atom.offset).and_then(|at| usize::try_from(at).ok());
-        let before = at.and_then(|at| self.bytes.get(..at));
-        matches!(before, Some([.., 0xe8 | 0xe9] | [.., 0x0f, 0x80..=0x8f]))
+        field.checked_sub(self.atom.offset).is_some_and(|at| is_branch(self.bytes, at))
     }
 
     /// Whether the bytes of a `lea` of a place in the atom are anywhere, at any boundary. Verification looks at bytes

@@ -424,15 +424,15 @@ fn read_symtab<'a>(bytes: &'a [u8], sections: &[Section]) -> Result<Option<Symta
     Ok(Some(Symtab { section: index as u32, entries, first_global: section.info, extended }))
 }
 
-/// The sizes of all sections of code ([`super::code_section_sizes`]).
-pub(crate) fn code_section_sizes(bytes: &[u8]) -> Vec<u64> {
+/// The sizes in bytes of the sections of code, from the section headers; empty for another file.
+pub fn code_section_sizes(bytes: &[u8]) -> Vec<u64> {
     let is_code = |s: &Section| s.ty == elf::SHT_PROGBITS.0 && s.flags & elf::SHF_EXECINSTR.0 != 0;
     let headers = section_headers(bytes).map(|raw| raw.headers).unwrap_or_default();
     headers.iter().map(decode).filter(is_code).map(|section| section.size).collect()
 }
 
-/// Find a section by its name without reading anything else ([`super::find_section`]).
-pub(crate) fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
+/// The range of the first section of this name in the object. Nothing else is read.
+pub fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
     let raw = section_headers(bytes).ok()?;
     let names = section_bytes(bytes, &decode(raw.headers.get(raw.shstrndx as usize)?))?;
     let section = raw.headers.iter().find(|header| {
@@ -445,8 +445,8 @@ pub(crate) fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
     Some(start..start.checked_add(data.len())?)
 }
 
-/// Whether one section alone has bytes in this range ([`super::is_of_one_section`]).
-pub(crate) fn is_of_one_section(bytes: &[u8], range: &Range<usize>) -> bool {
+/// Whether this range of the object belongs to one section, and to no header.
+pub fn is_of_one_section(bytes: &[u8], range: &Range<usize>) -> bool {
     let Ok(raw) = section_headers(bytes) else { return false };
     let is_there = |start: u64, size: u64| {
         size != 0 && start < range.end as u64 && start.saturating_add(size) > range.start as u64

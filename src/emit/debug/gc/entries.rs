@@ -19,6 +19,9 @@ pub(super) fn invalid(what: impl std::fmt::Display) -> Error {
     Error::new(Stage::Emit, format!("debug information: {what}"))
 }
 
+/// The size of the header of `.debug_addr`, in bytes: the length, the version, and the sizes of an address and of a segment selector.
+pub(super) const HEADER: u64 = 8;
+
 /// The sections that entries refer to, by DWARF version up to 4 and from 5 on where there are two.
 #[derive(Debug)]
 pub(super) struct EntrySections<'t, 'a> {

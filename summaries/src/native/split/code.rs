@@ -9,19 +9,13 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::context::SplitContext;
-use super::division::IntraSectionReference;
+use super::division::{IntraSectionReference, SplitContext};
 use super::in_frame;
 use super::text::{Function, SplitOutcome, Text, Tie};
 use crate::limit::Limit;
 use crate::native::decode::{self, Field, Flow, Instruction};
-use crate::native::relocations::types::{
-    R_X86_64_8, R_X86_64_16, R_X86_64_64, R_X86_64_DTPMOD64, R_X86_64_DTPOFF64, R_X86_64_GOT64,
-    R_X86_64_GOTOFF64, R_X86_64_GOTPC64, R_X86_64_GOTPCREL64, R_X86_64_GOTPLT64, R_X86_64_NONE, R_X86_64_PC8,
-    R_X86_64_PC16, R_X86_64_PC64, R_X86_64_PLTOFF64, R_X86_64_SIZE64, R_X86_64_TLSDESC,
-    R_X86_64_TLSDESC_CALL, R_X86_64_TPOFF64,
-};
-use crate::native::relocations::{Rela, symbol_of, type_of};
+use crate::native::relocations::types::R_X86_64_NONE;
+use crate::native::relocations::{Rela, symbol_of, type_of, width};
 use crate::parallel::collect;
 use crate::summary::SHORT_JUMP;
 
@@ -166,19 +160,6 @@ fn check_relocations(context: &SplitContext<'_, '_>, text: &Text<'_>) -> SplitOu
         field_end = place + u64::from(width);
     }
     Ok(())
-}
-
-/// The number of bytes that a relocation of this type fills; `None` for `NONE` and `TLSDESC_CALL`, which fill none.
-pub(super) fn width(ty: u32) -> Option<u8> {
-    match ty {
-        R_X86_64_NONE | R_X86_64_TLSDESC_CALL => None,
-        R_X86_64_64 | R_X86_64_DTPMOD64 | R_X86_64_DTPOFF64 | R_X86_64_TPOFF64 | R_X86_64_PC64
-        | R_X86_64_GOTOFF64 | R_X86_64_GOT64 | R_X86_64_GOTPCREL64 | R_X86_64_GOTPC64 | R_X86_64_GOTPLT64
-        | R_X86_64_PLTOFF64 | R_X86_64_SIZE64 | R_X86_64_TLSDESC => Some(8),
-        R_X86_64_16 | R_X86_64_PC16 => Some(2),
-        R_X86_64_8 | R_X86_64_PC8 => Some(1),
-        _ => Some(4),
-    }
 }
 
 /// Collect the references between functions without a relocation, and join the functions that must stay together.

@@ -14,8 +14,7 @@
 use object::elf;
 use object::endian::LittleEndian as LE;
 
-use super::context::SplitContext;
-use super::division::{OwnedTable, SectionPlace};
+use super::division::{OwnedTable, SectionPlace, SplitContext};
 use super::objects::is_eligible;
 use super::pointers::displacement;
 use super::references::{ReferenceSource, source};

@@ -19,8 +19,7 @@ use std::num::NonZeroU32;
 use object::endian::LittleEndian as LE;
 
 use super::code::is_noreturn;
-use super::context::SplitContext;
-use super::division::SectionPlace;
+use super::division::{SectionPlace, SplitContext};
 use super::references::{PcRelativeReference, SplitReferences};
 use super::text::{Function, Text};
 use crate::native::decode::{self, Field, Flow, Gpr, Instruction, Step, Steps};

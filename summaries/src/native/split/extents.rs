@@ -10,16 +10,13 @@ use std::ops::Range;
 
 use object::endian::LittleEndian as LE;
 
-use super::context::SplitContext;
+use super::division::SplitContext;
 use super::metadata::{self, Metadata};
 use super::text::{Function, Text, Tie, is_text};
 use crate::limit::Limit;
 use crate::native::decode;
-use crate::native::eh_frame::{self, RecordKind};
-use crate::native::relocations::types::{R_X86_64_32, R_X86_64_64, R_X86_64_PC32, R_X86_64_PC64};
-use crate::native::relocations::{symbol_of, type_of};
-use crate::native::sections::is_eh_frame;
-use crate::native::tables::Result;
+use crate::native::eh_frame;
+use crate::native::relocations::symbol_of;
 use crate::summary::{Atom, Binding, Definition, Symbol, SymbolKind};
 
 /// The places of function symbols in sections of code, as (section, value), ascending and unique.
@@ -46,11 +43,7 @@ struct SymbolExtent {
 }
 
 /// Set the functions of every section and join those that an FDE spans.
-pub(super) fn read(
-    context: &SplitContext<'_, '_>,
-    metadata: &[Metadata],
-    texts: &mut [Text<'_>],
-) -> Result<()> {
+pub(super) fn read(context: &SplitContext<'_, '_>, metadata: &[Metadata], texts: &mut [Text<'_>]) {
     let places = metadata::places(metadata);
     let mut extents = Vec::new();
     for symbol in context.symbols {
@@ -85,7 +78,7 @@ pub(super) fn read(
             text.joins = vec![0; text.functions.len()];
         }
     }
-    for fde in descriptions(context, texts)? {
+    for fde in descriptions(context, texts) {
         if let Some(text) = texts.get_mut(fde.text) {
             describe(text, &fde);
         }
@@ -96,7 +89,6 @@ pub(super) fn read(
             text.refuse(Limit::UnsizedSymbol, "no function has a size");
         }
     }
-    Ok(())
 }
 
 /// Whether a symbol is an assembler's label.
@@ -141,7 +133,7 @@ fn merge(extents: &[SymbolExtent]) -> Vec<Function> {
 }
 
 /// The largest power of two that divides an offset.
-fn alignment(offset: u64) -> u64 {
+pub(super) fn alignment(offset: u64) -> u64 {
     1u64.checked_shl(offset.trailing_zeros()).unwrap_or(1 << 63)
 }
 
@@ -152,53 +144,30 @@ struct FdeRange {
 }
 
 /// The FDEs of all sections, by section and start.
-fn descriptions(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Result<Vec<FdeRange>> {
+fn descriptions(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Vec<FdeRange> {
     let mut found = Vec::new();
-    let tables = context.tables;
-    for (i, section) in (0u32..).zip(&tables.sections) {
-        if !is_eh_frame(section.ty, tables.name(section.name)) || section.ty == object::elf::SHT_RELA.0 {
-            continue;
-        }
-        let data = tables.data(i)?;
-        let own = context.relas_of(i);
-        let places: Vec<u64> = own.iter().map(|(_, r)| r.r_offset.get(LE)).collect();
-        // An unreadable table describes nothing. Reading its references makes it a limit of the module.
-        let Ok(records) = eh_frame::split(data, &places) else { continue };
-        for record in records.iter().filter(|r| matches!(r.kind, RecordKind::Fde { .. })) {
-            let relas = own.get(record.relocations.clone()).unwrap_or(&[]);
-            let begin = record.pc_begin();
-            let mut at_begin = relas.iter().filter(|(_, r)| r.r_offset.get(LE) == begin);
-            let Some((_, rela)) = at_begin.next() else { continue };
-            let Some(symbol) = context.symbols.get(symbol_of(rela).index()) else { continue };
-            let Definition::Atom(atom) = symbol.definition else { continue };
-            let Some(text) = context.section_of(atom).and_then(|s| context.text_of(s)) else { continue };
-            // pc_begin and the length have the same width.
-            let width: u64 = match type_of(rela) {
-                R_X86_64_PC32 | R_X86_64_32 => 4,
-                R_X86_64_64 | R_X86_64_PC64 => 8,
-                _ => continue,
-            };
-            let start = symbol.value.checked_add_signed(rela.r_addend.get(LE));
-            let end = begin.checked_add(width).filter(|at| at + width <= record.end());
-            let length = end.and_then(|at| number(data, at, width as usize));
-            let range = start.zip(length).and_then(|(start, length)| Some(start..start.checked_add(length)?));
-            let Some(target) = texts.get_mut(text) else { continue };
-            match range.filter(|r| r.end <= target.bytes.len() as u64 && !r.is_empty()) {
-                Some(range) if at_begin.next().is_none() => found.push(FdeRange { text, range }),
-                _ => target.refuse(
-                    Limit::MissingFde,
-                    format!("the FDE at {:#x} describes no range of it", record.offset),
-                ),
-            }
+    // An unreadable section describes nothing. Reading its references makes it a limit of the module.
+    for (unwind, fde) in context.unwind.iter().flat_map(|unwind| unwind.fdes().map(move |fde| (unwind, fde)))
+    {
+        let begin = fde.pc_begin();
+        let Some(rela) = unwind.begin(fde) else { continue };
+        let Some(symbol) = context.symbols.get(symbol_of(rela).index()) else { continue };
+        let Definition::Atom(atom) = symbol.definition else { continue };
+        let Some(text) = context.section_of(atom).and_then(|s| context.text_of(s)) else { continue };
+        let Some(width) = eh_frame::width(rela) else { continue };
+        let start = symbol.value.checked_add_signed(rela.r_addend.get(LE));
+        let range = start.zip(unwind.length(fde, width));
+        let range = range.and_then(|(start, length)| Some(start..start.checked_add(length)?));
+        let at_begin = unwind.relas_of(fde).iter().filter(|r| r.r_offset.get(LE) == begin).count();
+        let Some(target) = texts.get_mut(text) else { continue };
+        match range.filter(|r| r.end <= target.bytes.len() as u64 && !r.is_empty()) {
+            Some(range) if at_begin == 1 => found.push(FdeRange { text, range }),
+            _ => target
+                .refuse(Limit::MissingFde, format!("the FDE at {:#x} describes no range of it", fde.offset)),
         }
     }
     found.sort_by_key(|d| (d.text, d.range.start, d.range.end));
-    Ok(found)
-}
-
-fn number(data: &[u8], at: u64, width: usize) -> Option<u64> {
-    let bytes = data.get(usize::try_from(at).ok()?..)?.get(..width)?;
-    Some(bytes.iter().rev().fold(0, |n, b| (n << 8) | u64::from(*b)))
+    found
 }
 
 /// Apply an FDE. FDEs are in the order of their starts.

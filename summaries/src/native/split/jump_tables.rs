@@ -11,9 +11,8 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::context::SplitContext;
 use super::dataflow::{self, IndirectJump};
-use super::division::{SectionPlace, TextPlace};
+use super::division::{SectionPlace, SplitContext, TextPlace};
 use super::extents::part_of;
 use super::references::{DataReference, PcRelativeReference, RetargetedRelocation, SplitReferences};
 use super::text::{Text, Tie};

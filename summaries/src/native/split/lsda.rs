@@ -11,13 +11,11 @@ use std::collections::BTreeSet;
 use object::elf;
 use object::endian::LittleEndian as LE;
 
-use super::code::width;
-use super::context::SplitContext;
+use super::division::SplitContext;
 use crate::limit::{Limit, LimitRecord};
-use crate::native::eh_frame::{self, RecordKind};
+use crate::native::eh_frame::{RecordKind, UnwindSection};
 use crate::native::relocations::types::{R_X86_64_32, R_X86_64_64, R_X86_64_PC32, R_X86_64_PC64};
-use crate::native::relocations::{Rela, symbol_of, type_of};
-use crate::native::sections::is_eh_frame;
+use crate::native::relocations::{Rela, symbol_of, type_of, width};
 use crate::native::tables::{Result, Tables, record};
 use crate::summary::{Atom, AtomKind, Binding, Definition, Symbol, SymbolKind, atom_flags};
 
@@ -75,16 +73,13 @@ pub(super) fn divide(
     if tables.is_empty() {
         return Ok(Vec::new());
     }
-    for own in context.relas.chunk_by(|a, b| a.0 == b.0) {
-        let Some((section, _)) = own.first() else { continue };
-        let header = context.tables.sections.get(*section as usize);
-        match header.is_some_and(|h| is_eh_frame(h.ty, context.tables.name(h.name))) {
-            true => read_fdes(context, &mut tables, *section, own)?,
-            false => own.iter().for_each(|(_, rela)| {
-                if let Some((table, _)) = meant(context, &mut tables, rela) {
-                    table.refuse(|| format!("section {} refers to it", context.describe(*section)));
-                }
-            }),
+    for unwind in &context.unwind {
+        read_fdes(context, &mut tables, unwind);
+    }
+    for (section, rela) in &context.relas {
+        let is_unwind = || context.unwind.iter().any(|unwind| unwind.index == *section);
+        if let Some((table, _)) = meant(context, &mut tables, rela).filter(|_| !is_unwind()) {
+            table.refuse(|| format!("section {} refers to it", context.describe(*section)));
         }
     }
     for symbol in context.symbols.iter().filter(|s| s.binding != Binding::Local) {
@@ -147,30 +142,23 @@ fn meant<'t>(
     Some((table, symbol.value.checked_add_signed(addend).filter(|_| exact)))
 }
 
-/// Note the LSDA of each FDE of an unwind section, whose relocations are `own`.
-fn read_fdes(
-    context: &SplitContext<'_, '_>,
-    tables: &mut [ExceptionTable],
-    section: u32,
-    own: &[(u32, Rela)],
-) -> Result<()> {
-    let places: Vec<u64> = own.iter().map(|(_, r)| r.r_offset.get(LE)).collect();
+/// Note the LSDA of each FDE of an unwind section.
+fn read_fdes(context: &SplitContext<'_, '_>, tables: &mut [ExceptionTable], unwind: &UnwindSection<'_>) {
     // Unreadable records have no LSDAs. Reading their references makes them a limit of the module.
-    let Ok(records) = eh_frame::split(context.tables.data(section)?, &places) else {
+    let Ok(records) = &unwind.records else {
         tables.iter_mut().for_each(|t| t.refuse(|| "an unwind table can't be split into records".to_owned()));
-        return Ok(());
+        return;
     };
-    for fde in &records {
-        for (_, rela) in own.get(fde.relocations.clone()).unwrap_or(&[]) {
+    for fde in records {
+        for rela in unwind.relas_of(fde) {
             let Some((table, place)) = meant(context, tables, rela) else { continue };
             let RecordKind::Fde { cie } = fde.kind else {
                 table.refuse(|| format!("the CIE at {:#x} refers to it", fde.offset));
                 continue;
             };
-            let cie = records.get(cie).map(|cie| cie.relocations.clone());
-            let of_cie = cie.and_then(|range| own.get(range)).unwrap_or(&[]);
+            let of_cie = records.get(cie).map_or(&[][..], |cie| unwind.relas_of(cie));
             match place.filter(|_| rela.r_offset.get(LE) != fde.pc_begin()) {
-                Some(_) if of_cie.is_empty() || !of_cie.iter().all(|(_, r)| is_known(context, r)) => {
+                Some(_) if of_cie.is_empty() || !of_cie.iter().all(|r| is_known(context, r)) => {
                     table.refuse(|| format!("the FDE at {:#x} has an unknown personality", fde.offset));
                 }
                 Some(place) => table.starts.push(place),
@@ -178,7 +166,6 @@ fn read_fdes(
             }
         }
     }
-    Ok(())
 }
 
 /// Whether a relocation of a CIE names a known personality routine, or the cell with its address.

@@ -6,8 +6,7 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::context::SplitContext;
-use super::division::SectionPlace;
+use super::division::{SectionPlace, SplitContext};
 use super::references::RetargetedRelocation;
 use super::text::Text;
 use crate::native::relocations::types::{R_X86_64_64, R_X86_64_PC32, R_X86_64_PC64};

@@ -11,7 +11,6 @@
 //! groups with several functions are not divided.
 
 mod code;
-mod context;
 mod cut;
 mod dataflow;
 mod extents;
@@ -31,6 +30,7 @@ pub(crate) use extents::{is_part, part_of};
 
 use object::endian::LittleEndian as LE;
 
+use super::eh_frame;
 use super::fall_through::is_compiled_unit;
 use super::relocations::{self, Rela};
 use super::sections::{self, is_eh_frame};
@@ -39,7 +39,7 @@ use super::tables::{Result, Tables, record};
 use crate::limit::{Limit, LimitRecord, Severity};
 use crate::parallel::ParallelMap;
 use crate::summary::{Atom, AtomKind, Binding, Definition, Granularity, SummaryOptions, Symbol, SymbolKind};
-use context::SplitContext;
+use division::SplitContext;
 use metadata::Metadata;
 use text::{Function, Text};
 
@@ -94,6 +94,7 @@ pub(crate) fn divide(
         symbols,
         compiled: is_compiled_unit(tables, atoms, symbols),
         parallel_map,
+        unwind: eh_frame::sections(tables)?,
         text_of,
         data: data.iter().map(|d| d.section).collect(),
         relas,
@@ -107,12 +108,12 @@ pub(crate) fn divide(
     }
     let metadata = metadata::read(&context)?;
     undivided(&context, &metadata, &mut texts);
-    extents::read(&context, &metadata, &mut texts)?;
+    extents::read(&context, &metadata, &mut texts);
     metadata::extend(&metadata, &mut texts);
     for text in &mut texts {
         code::read(&context, text);
     }
-    let mut found = references::read(&context, &metadata, &mut texts)?;
+    let mut found = references::read(&context, &metadata, &mut texts);
     unnamed::refuse(&context, &mut texts, &found);
     let claimed = jump_tables::claim(&context, &mut texts, &mut found);
     found.retargets.extend(metadata::retargets(&metadata, &texts));
@@ -186,25 +187,8 @@ fn candidates<'a>(tables: &Tables<'a>, atoms: &[Atom], symbols: &[Symbol]) -> Re
         if header.ty != object::elf::SHT_PROGBITS.0 || header.size >= 1 << 31 {
             continue;
         }
-        texts.push(Text {
-            section: *section,
-            bytes: tables.data(*section)?,
-            functions: Vec::new(),
-            places: run.len(),
-            joins: Vec::new(),
-            ties: Vec::new(),
-            part: Vec::new(),
-            instructions: Vec::new(),
-            boundaries: Vec::new(),
-            decoded: false,
-            intra_section_refs: Vec::new(),
-            jumps: Vec::new(),
-            short_branch_links: Vec::new(),
-            address_taken_offsets: Vec::new(),
-            has_loose_tables: false,
-            refusal: None,
-            undivided: None,
-        });
+        let (bytes, places) = (tables.data(*section)?, run.len());
+        texts.push(Text { section: *section, bytes, places, ..Text::default() });
     }
     Ok(texts)
 }

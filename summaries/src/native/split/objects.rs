@@ -10,10 +10,9 @@
 use object::elf;
 use object::endian::LittleEndian as LE;
 
-use super::code::width;
-use super::context::SplitContext;
-use super::division::SectionPlace;
-use crate::native::relocations::type_of;
+use super::division::{SectionPlace, SplitContext};
+use super::extents::alignment;
+use crate::native::relocations::{type_of, width};
 use crate::native::sections::DATA_OF_COMPILERS;
 use crate::native::tables::{Result, Tables};
 use crate::summary::{Atom, AtomKind, Definition, Symbol, SymbolKind, atom_flags};
@@ -192,11 +191,6 @@ pub(super) fn is_eligible(tables: &Tables<'_>, atom: &Atom) -> bool {
         && DATA_OF_COMPILERS.contains(&tables.name(atom.name))
         && (ty == Some(elf::SHT_PROGBITS.0) || ty == Some(elf::SHT_NOBITS.0))
         && atom.size < 1 << 31
-}
-
-/// The largest power of two that divides an offset.
-fn alignment(offset: u64) -> u64 {
-    1u64.checked_shl(offset.trailing_zeros()).unwrap_or(1 << 63)
 }
 
 /// The largest power of two that divides some offset of a range; 1 for none.

@@ -12,9 +12,8 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::context::SplitContext;
 use super::cut::{self, SectionCut};
-use super::division::{Division, SectionPlace};
+use super::division::{Division, SectionPlace, SplitContext};
 use super::objects::{self, Data};
 use super::references::{ReferenceSource, source};
 use super::text::{InstructionCursor, Text};

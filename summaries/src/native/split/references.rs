@@ -13,20 +13,17 @@
 
 use object::endian::LittleEndian as LE;
 
-use super::context::SplitContext;
-use super::division::{SectionPlace, TextPlace};
+use super::division::{SectionPlace, SplitContext, TextPlace};
 use super::metadata::Metadata;
 use super::text::{InstructionCursor, SplitOutcome, Text};
 use crate::ids::SymbolIdx;
 use crate::limit::Limit;
 use crate::native::decode::{Field, Instruction};
-use crate::native::eh_frame::{self, RecordKind};
 use crate::native::relocations::types::{
     R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_GOTOFF64, R_X86_64_PC32, R_X86_64_PC64, R_X86_64_PLT32,
 };
 use crate::native::relocations::{self, Rela, ignores_addend, symbol_of, type_of};
 use crate::native::sections::is_eh_frame;
-use crate::native::tables::Result;
 use crate::summary::{AtomKind, Binding, Definition, Symbol, SymbolKind, Target, atom_flags};
 
 /// A relocation by section symbol, and its target.
@@ -90,7 +87,7 @@ pub(super) fn read(
     context: &SplitContext<'_, '_>,
     metadata: &[Metadata],
     texts: &mut [Text<'_>],
-) -> Result<SplitReferences> {
+) -> SplitReferences {
     let mut found = SplitReferences::default();
     for own in context.relas.chunk_by(|a, b| a.0 == b.0) {
         let Some((section, _)) = own.first() else { continue };
@@ -98,8 +95,11 @@ pub(super) fn read(
             continue;
         }
         let source = source(context, texts, *section);
-        let begins = match source {
-            ReferenceSource::Unwind => begins(context, *section)?,
+        let begins: Vec<u64> = match source {
+            ReferenceSource::Unwind => {
+                let unwind = context.unwind.iter().filter(|unwind| unwind.index == *section);
+                unwind.flat_map(|unwind| unwind.fdes().map(|fde| fde.pc_begin())).collect()
+            }
             _ => Vec::new(),
         };
         let mut reader = ReferenceReader {
@@ -140,7 +140,7 @@ pub(super) fn read(
     for text in texts.iter_mut() {
         text.form_parts();
     }
-    Ok(found)
+    found
 }
 
 /// Refuse the targets of two relocations at one place, because tables by place must be unambiguous.
@@ -176,14 +176,6 @@ pub(super) fn source(context: &SplitContext<'_, '_>, texts: &[Text<'_>], section
         Some(_) => ReferenceSource::Data,
         None => ReferenceSource::Other,
     }
-}
-
-/// The offsets of the `pc_begin` fields of an unwind section.
-fn begins(context: &SplitContext<'_, '_>, section: u32) -> Result<Vec<u64>> {
-    let places: Vec<u64> = context.relas_of(section).iter().map(|(_, r)| r.r_offset.get(LE)).collect();
-    let records = eh_frame::split(context.tables.data(section)?, &places).unwrap_or_default();
-    let fdes = records.iter().filter(|r| matches!(r.kind, RecordKind::Fde { .. }));
-    Ok(fdes.map(|r| r.pc_begin()).collect())
 }
 
 struct ReferenceReader<'c, 'a, 't> {

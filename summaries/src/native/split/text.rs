@@ -89,7 +89,7 @@ impl Function {
 }
 
 /// An executable section that may be divided, or that refers to such sections.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Text<'a> {
     pub(super) section: u32,
     pub(super) bytes: &'a [u8],
@@ -128,16 +128,12 @@ pub(super) struct Text<'a> {
 impl Text<'_> {
     /// The section is not understood. The first reason is the one that counts.
     pub(super) fn refuse(&mut self, limit: Limit, detail: impl Into<String>) {
-        if self.refusal.is_none() {
-            self.refusal = Some((limit, detail.into()));
-        }
+        self.refusal.get_or_insert_with(|| (limit, detail.into()));
     }
 
     /// The section is understood, but may not be divided. The first reason is the one that counts.
     pub(super) fn keep_undivided(&mut self, limit: Limit, detail: impl Into<String>) {
-        if self.undivided.is_none() {
-            self.undivided = Some((limit, detail.into()));
-        }
+        self.undivided.get_or_insert_with(|| (limit, detail.into()));
     }
 
     /// The function whose code holds this offset; `None` in padding and outside.

@@ -11,8 +11,7 @@
 //! A local function with another reference is not considered, if the other function is local too. With
 //! `-ffat-lto-objects` gcc emits many unreferenced functions, so one far away proves nothing.
 
-use super::context::SplitContext;
-use super::division::SectionPlace;
+use super::division::{SectionPlace, SplitContext};
 use super::references::{SplitReferences, is_hand_written};
 use super::text::{Text, Tie};
 use crate::limit::Limit;
