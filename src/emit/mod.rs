@@ -33,4 +33,3 @@ mod write;
 
 pub use debug::ExplicitDebug;
 pub(crate) use stubs::is_stub;
-pub use tree::CopyNames;
