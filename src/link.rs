@@ -23,7 +23,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus, Output};
 
 use crate::config::{Config, Dialect, InputArg};
-use crate::emit::CopyNames;
+use crate::emit::tree::CopyNames;
 use crate::emit::tree::{EmittedLink, LineWord};
 use crate::error::{Error, Result, Stage};
 use crate::ids::Id;

@@ -115,7 +115,7 @@ fn prune_and_link(
     let workspace = Workspace::new(config, emit::tree::most_written(sources))?;
     let emitted = timer.stage(Stage::Emit, || emit::tree::emit(sources, &workspace.copies))?;
     if let Some(dir) = &config.prune.emit_dir {
-        emit::keep::keep(sources, &emitted, &workspace.copies, dir)?;
+        emit::tree::keep(sources, &emitted, &workspace.copies, dir)?;
     }
     // What was emitted is verified while the linker works on it: nothing is published before both are done.
     let read = |position| emitted.read(position).map(|object| object.map(Cow::Owned));

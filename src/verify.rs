@@ -1,12 +1,11 @@
-//! The pass verify: what was emitted and what was linked, read again and held against the plan.
+//! The pass verify: emitted objects and the linked output are read again and compared with the plan.
 //!
-//! Decides whether the pruned link may be published. It shares no parser of objects with emission (goblin reads here; of bitcode there is but one reader), so that
-//! a misreading there is not repeated here. Of emission it takes nothing but what LLVM bitcode needs: the fate of each value and the text of a stub. It
-//! compares each emitted object with its original section by section and relocation by relocation
-//! ([`object`]), the emitted objects with each other ([`closure`]), and looks at the output ([`output`]).
+//! It decides whether the pruned link may be published. Its parser of objects (goblin) is not that of emission, so a
+//! misreading there is not repeated here. From emission it takes only the fates of bitcode values and the text of a
+//! stub, and both share the reader of bitcode. It compares each emitted object with its original by section and
+//! relocation ([`object`]), the emitted objects with each other ([`closure`]), and checks the output ([`output`]).
 //!
-//! Safe on any bytes: every table is checked against the file before goblin reads it. Left out: whether
-//! the plan itself was right.
+//! Every table is checked against the file before goblin reads it. The plan itself is taken as right.
 
 mod addresses;
 mod bitcode;
@@ -14,7 +13,6 @@ mod closure;
 mod debug;
 mod debug_entries;
 mod elf;
-mod groups;
 mod lsda;
 mod object;
 mod output;
@@ -23,7 +21,6 @@ mod pair;
 mod part_relocations;
 mod parts;
 mod relocations;
-mod stubs;
 mod symbols;
 mod unwind;
 

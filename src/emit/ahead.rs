@@ -1,7 +1,8 @@
-//! Pruned objects that an action made ahead of the link: an object, or an archive of those of one archive, each with its key behind its end.
+//! Precomputed pruned objects, which a build action made before the link: an object, or an archive of objects. Each
+//! object has its key behind its end.
 //!
-//! Bytes behind the end of an object mean nothing to its readers, so that any tool shows what goes into the link. Safe because a key covers the
-//! module, its summary and its plan; and what has the right key is verified like what was emitted just now.
+//! Readers of objects ignore bytes behind the end, so any tool can show these files. A key covers the module, its
+//! summary and its plan. An object with the right key is verified like one that was just emitted.
 
 use std::io;
 use std::path::Path;
@@ -19,7 +20,7 @@ use crate::plan::{ModulePlan, Plan, file as plan_file};
 use crate::resolve::Resolution;
 use crate::summarize::cache::CacheKey;
 
-/// The last bytes of a pruned object that was made ahead of the link.
+/// The last bytes of a precomputed object.
 const MARK: [u8; 8] = *b"LTOPRUNE";
 
 /// A pruned object with its key behind its end, and their checksum.
@@ -36,14 +37,15 @@ fn split_key(bytes: &[u8]) -> Option<(CacheKey, &[u8])> {
     Some((*key, object))
 }
 
-/// What was emitted ahead for the files of a link.
+/// The precomputed objects of a link.
 #[derive(Debug)]
 pub struct EmittedAhead {
     objects: FxHashMap<CacheKey, Vec<u8>>,
 }
 
 impl EmittedAhead {
-    /// Read what is there for the modules that are touched; `None` where the link was not told to look for it. What can't be read is not there.
+    /// Read the precomputed objects of modified modules; `None` if the link has no option for them. Unreadable files
+    /// are ignored.
     pub fn of_link(
         config: &Config,
         inputs: &Inputs,
@@ -66,7 +68,7 @@ impl EmittedAhead {
         Some(EmittedAhead { objects: owned_objects.into_iter().flatten().collect() })
     }
 
-    /// What was made of this module by this plan.
+    /// The precomputed object of this module and plan.
     pub fn get(
         &self,
         inputs: &Inputs,
@@ -79,10 +81,10 @@ impl EmittedAhead {
     }
 }
 
-/// Open what was emitted into `dir` for `input`.
+/// Open the precomputed file of `input` in `dir`.
 ///
 /// # Errors
-/// It can't be read, or is not trusted.
+/// It can't be read, or it is not trusted.
 pub fn open(dir: &Path, input: &Path) -> io::Result<MappedFile> {
     made_ahead::open(&interface::path_of(dir, input, ""), Some(input))
 }

@@ -1,11 +1,8 @@
-//! Archives of emitted objects, in the form that GNU ar writes.
+//! Archives of emitted objects, in the form that GNU ar writes (System V ar with `//` and `/SYM64/`).
 //!
-//! Decides nothing: members come in the order given, under the names given. The symbol table lists every
-//! non-local definition of each member, common and weak ones too, because bfd and gold extract by it alone.
-//! Dates, owners and modes are fixed, so equal members give equal bytes.
-//!
-//! Left out: thin archives, and the symbols of members that are not ELF64 (bitcode): those are not indexed.
-//! Source: the System V ar format as GNU binutils extends it (`//`, `/SYM64/`).
+//! Members keep their order and names. The symbol table lists every non-local definition of each ELF64 member, also
+//! common and weak ones, because GNU ld and gold extract members by it alone. Dates, owners and modes are fixed, so
+//! equal members give equal bytes.
 
 use std::io::{self, Write};
 
@@ -19,7 +16,7 @@ const MEMBER_HEADER: usize = 60;
 /// Longest name that is written in the member header itself, a slash behind it.
 const SHORT_NAME: usize = 15;
 
-/// An archive with a symbol table that holds `members`, in order; names may repeat. The offsets are those of the members' bytes.
+/// Write an archive of `members` with a symbol table. Names may repeat. Returns the offsets of the members' bytes.
 ///
 /// # Errors
 /// `out` can't be written to.
@@ -32,7 +29,7 @@ pub fn write(out: &mut impl Write, members: &[(&str, &[u8])]) -> io::Result<Vec<
     write_indexed(out, members, &symbols)
 }
 
-/// [`write()`], with this symbol table: the position of a member and what it defines.
+/// [`write()`], with this symbol table: the position of a member, and a name that it defines.
 ///
 /// # Errors
 /// `out` can't be written to.
@@ -48,7 +45,7 @@ pub fn write_indexed(
 
     let long_names_size = if long_names.is_empty() { 0 } else { member_size(long_names.len()) };
     let members_size: usize = members.iter().map(|(_, bytes)| member_size(bytes.len())).sum();
-    // Offsets in the symbol table are 32 bit, or 64 bit under another name where that is too little.
+    // Offsets in the symbol table have 32 bits, or 64 bits under another name if the archive is too large.
     let narrow_table = 4 + 4 * symbols.len() + names_size;
     let narrow =
         MAGIC.len() + member_size(narrow_table) + long_names_size + members_size <= u32::MAX as usize;
@@ -87,18 +84,18 @@ pub fn write_indexed(
     Ok(offsets.iter().map(|header| header + MEMBER_HEADER as u64).collect())
 }
 
-/// Bytes that a member takes, header and padding included.
+/// The size of a member with header and padding.
 fn member_size(contents: usize) -> usize {
     MEMBER_HEADER + contents.next_multiple_of(2)
 }
 
-/// The contents of a member; the header before it begins at an even offset.
+/// Write the contents of a member, padded to an even size.
 fn write_padded(out: &mut impl Write, contents: &[u8]) -> io::Result<()> {
     out.write_all(contents)?;
     out.write_all(if contents.len().is_multiple_of(2) { b"" } else { b"\n" })
 }
 
-/// What the name field of a member says; a name that doesn't fit goes into the table of long names.
+/// The name field of a member. A name that does not fit goes into the table of long names.
 fn name_field(name: &str, long_names: &mut Vec<u8>) -> String {
     if !name.is_empty() && name.len() <= SHORT_NAME && !name.contains('/') {
         return format!("{name}/");
@@ -116,7 +113,7 @@ fn write_header(out: &mut impl Write, name: &str, size: usize, mode: &str) -> io
     writeln!(out, "{name:<16}{date:<12}{owner:<6}{owner:<6}{mode:<8}{size:<10}`")
 }
 
-/// The names of the non-local definitions of an object; none if it can't be read.
+/// The names of the non-local definitions of an object, empty if it can't be read.
 fn definitions(bytes: &[u8]) -> Vec<&[u8]> {
     let read = || {
         let header = ElfHeader::parse(bytes).ok()?;

@@ -1,8 +1,9 @@
-//! Pruned objects of earlier links: emission is a function of the module, its summary and its plan, so that equal keys mean equal bytes.
+//! The cache of pruned objects. Emission depends only on the module, its summary and its plan, so equal keys mean
+//! equal bytes.
 //!
-//! The key of an object is made of the key of its summary, of its whole plan and of this executable. An entry is written after
-//! the object was verified, and what comes from the cache is verified like what was emitted just now. Left out: modules whose summary was
-//! not asked for in the cache ([`crate::summarize::cache`]), and those whose summary is in the pack, because they are small.
+//! The key of an object has the key of its summary, the whole plan, and the identity of this executable. An object is
+//! cached after it was verified, and verified again when it is used. Modules without a cached summary
+//! ([`crate::summarize::cache`]) and small modules, whose summary is in the pack, are not cached.
 
 use std::borrow::Cow;
 use std::fs;
@@ -15,22 +16,22 @@ use crate::hashing::hash_of_parts;
 use crate::plan::ModulePlan;
 use crate::summarize::cache::{CacheKey, LinkCache};
 
-/// What this plan made of the module at a load position in an earlier link.
+/// The cached object of the module at a load position under this plan.
 pub fn get(cached: LinkCache<'_>, position: usize, plan: &ModulePlan) -> Option<Vec<u8>> {
     cached.cache?.read(&key(cached, position, plan)?)
 }
 
-/// Forget what an earlier link made of the module at a load position: it is not what this plan asks for.
+/// Remove the cached object of the module at a load position.
 pub fn forget(cached: LinkCache<'_>, position: usize, plan: &ModulePlan) {
     if let (Some(cache), Some(key)) = (cached.cache, key(cached, position, plan)) {
         cache.forget(&key);
     }
 }
 
-/// Keep what this plan made of the module at a load position: what `object` reads, if it is touched at all.
+/// Cache the object of the module at a load position, unless it is unmodified. `object` reads it.
 ///
 /// # Errors
-/// What was made can't be read.
+/// The object can't be read.
 pub fn put<'s>(
     cached: LinkCache<'_>,
     position: usize,
@@ -50,7 +51,7 @@ fn key(cached: LinkCache<'_>, position: usize, plan: &ModulePlan) -> Option<Cach
     Some(hash_of_parts(&[&summary.key, &executable()?, &format::encode_value(plan)]))
 }
 
-/// Which file this executable is, and when it came there: other sources make other objects. `None` where that can't be told.
+/// The identity of this executable, as other sources may make other objects; `None` if it is unknown.
 fn executable() -> Option<[u8; 40]> {
     let meta = fs::metadata("/proc/self/exe").ok()?;
     let numbers = [meta.dev(), meta.ino(), meta.size(), meta.ctime() as u64, meta.ctime_nsec() as u64];

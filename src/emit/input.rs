@@ -1,17 +1,14 @@
-//! The object as it came, or with an [`Overlay`]: raw tables of an ELF64 x86-64 relocatable file, each range checked once.
+//! The reader of emission: the tables of an ELF64 x86-64 relocatable file, each range checked once.
 //!
-//! Decides what every section is to emission (its [`Role`]), because tables that hold section or symbol indices
-//! must be rewritten while everything else is copied bit by bit. Safe because the list of known section types is
-//! closed: a type that may hold indices in a form that we don't know is an error, not a copy.
-//!
-//! Left out: which of it stays. Sources: gABI chapter 4, psABI x86-64, LLVM's `BinaryFormat/ELF.h`.
+//! Each section gets a [`Role`]. Tables of section or symbol indices are rewritten, and other sections are copied. The list of
+//! section types is closed: a type that may hold indices in an unknown form is an error. Sources: gABI chapter 4, psABI
+//! x86-64, LLVM's `BinaryFormat/ELF.h`. An [`Overlay`] replaces the contents of some sections.
 
-use object::LittleEndian;
 use object::elf;
 use object::read::ReadRef;
 use object::read::elf::{FileHeader, SectionHeader};
+use object::{LittleEndian, U64, pod};
 
-use super::overlay::{Contents, Overlay};
 use crate::error::{Error, Result, Stage};
 
 /// The byte order of every file that is rewritten.
@@ -22,11 +19,11 @@ pub(super) type Shdr = elf::SectionHeader64<LittleEndian>;
 pub(super) type Sym = elf::Sym64<LittleEndian>;
 pub(super) type Rela = elf::Rela64<LittleEndian>;
 
-/// The type of an address-significance table (LLVM, `SHT_LLVM_ADDRSIG`), of which `object` has no name.
+/// The type of an address-significance table (LLVM, `SHT_LLVM_ADDRSIG`), which `object` does not name.
 pub(super) const ADDRSIG: elf::SectionType = elf::SectionType(0x6fff_4c03);
 /// The type of a call-graph profile (LLVM, `SHT_LLVM_CALL_GRAPH_PROFILE`).
 const CALL_GRAPH_PROFILE: elf::SectionType = elf::SectionType(0x6fff_4c09);
-/// Types whose contents hold no index of a section or symbol, besides the generic ones.
+/// LLVM's and GNU's types whose contents hold no index of a section or symbol.
 const OPAQUE_TYPES: &[elf::SectionType] = &[
     elf::SectionType(0x6fff_4c01), // SHT_LLVM_LINKER_OPTIONS: strings
     elf::SectionType(0x6fff_4c08), // SHT_LLVM_BB_ADDR_MAP_V0: addresses by relocation
@@ -36,18 +33,18 @@ const OPAQUE_TYPES: &[elf::SectionType] = &[
     elf::SHT_GNU_ATTRIBUTES,
 ];
 
-/// What a section is to emission.
+/// The role of a section in emission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// Entry 0 of the section table, or one of type `SHT_NULL`.
     Null,
-    /// Copied as it is, its relocations aside.
+    /// It is copied, except for relocated fields.
     Content,
     /// Unwind records: a section `.eh_frame` by name or type.
     Unwind,
-    /// A relocation section of type `SHT_RELA`; `sh_info` is what it relocates.
+    /// A relocation section of type `SHT_RELA`; `sh_info` is its target.
     Relocations,
-    /// The relocations of a [`Role::CallGraphProfile`], of either form: they name symbols and relocate nothing.
+    /// The relocations of a [`Role::CallGraphProfile`], of either form. They name symbols and change no bytes.
     ProfileRelocations,
     Group,
     SymbolTable,
@@ -59,7 +56,7 @@ pub(super) enum Role {
     CallGraphProfile,
 }
 
-/// Where a symbol is, `SHN_XINDEX` resolved.
+/// The place of a symbol, with `SHN_XINDEX` resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SymbolPlace {
     Undefined,
@@ -70,13 +67,52 @@ pub(super) enum SymbolPlace {
     Reserved(u16),
 }
 
-/// An object, its tables found. Indices in it are the old ones.
+/// The sections of an object with new contents for some of them, and new sections behind the others. The indices of old sections
+/// do not change.
+#[derive(Debug)]
+pub(super) struct Overlay {
+    pub(super) headers: Vec<Shdr>,
+    /// By section: the contents that replace those of the file. The header has their size.
+    pub(super) contents: Vec<Option<Contents>>,
+}
+
+#[derive(Debug)]
+pub(super) enum Contents {
+    Bytes(Vec<u8>),
+    Relocations(Vec<Rela>),
+}
+
+impl Contents {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Contents::Bytes(bytes) => bytes,
+            Contents::Relocations(relocations) => pod::bytes_of_slice(relocations),
+        }
+    }
+}
+
+impl Overlay {
+    pub(super) fn push(&mut self, header: Shdr, contents: Contents) {
+        let index = self.headers.len();
+        self.headers.push(header);
+        self.contents.push(None);
+        self.set(index, header, contents);
+    }
+
+    pub(super) fn set(&mut self, index: usize, mut header: Shdr, contents: Contents) {
+        header.sh_size = U64::new(LE, contents.bytes().len() as u64);
+        if let (Some(old), Some(slot)) = (self.headers.get_mut(index), self.contents.get_mut(index)) {
+            (*old, *slot) = (header, Some(contents));
+        }
+    }
+}
+
+/// An object with its tables. All indices are those of the input.
 #[derive(Debug)]
 pub(super) struct Input<'a> {
     bytes: &'a [u8],
     pub(super) header: &'a ElfHeader,
     pub(super) sections: &'a [Shdr],
-    /// By section of the input: what emission does with it.
     pub(super) roles: Vec<Role>,
     pub(super) section_names: usize,
     pub(super) symbol_table: Option<usize>,
@@ -85,10 +121,9 @@ pub(super) struct Input<'a> {
     /// Index of the first non-local symbol.
     pub(super) first_global: usize,
     extended: &'a [object::U32<LittleEndian>],
-    /// By section: what stands in place of its contents in the file.
+    /// By section: the contents that replace those of the file.
     replaced: &'a [Option<Contents>],
-    /// Debug sections that have no section symbol yet; relocations refer to the first by the number of symbols, to the next
-    /// by one more.
+    /// Debug sections without a section symbol. Relocations refer to the first by the number of symbols, and to the next by one more.
     pub(super) added: Vec<u32>,
 }
 
@@ -101,13 +136,15 @@ fn has_bytes(section: &Shdr) -> bool {
 }
 
 impl<'a> Input<'a> {
-    /// Read the tables of `bytes`. An error is a file that is no ELF64 x86-64 relocatable object, a table
-    /// outside the file, or a section of a type that can't be renumbered.
+    /// Read the tables of `bytes`.
+    ///
+    /// # Errors
+    /// The file is no ELF64 x86-64 relocatable object, a table is outside of the file, or a section type can't be renumbered.
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self> {
         Self::read(bytes, None)
     }
 
-    /// The same object with the sections of an overlay, of which these were added. Errors are those of [`parse`](Self::parse).
+    /// Read the tables with the sections of an overlay. `added` are its new sections.
     pub(super) fn overlaid(bytes: &'a [u8], overlay: &'a Overlay, added: &[u32]) -> Result<Self> {
         let input = Self::read(bytes, Some(overlay))?;
         Ok(Input { added: added.to_vec(), ..input })
@@ -154,7 +191,7 @@ impl<'a> Input<'a> {
             input.symbols = input.table(i)?;
             input.first_global = section.sh_info(LE) as usize;
         }
-        // In a real object no two sections share bytes; a hostile one could make the output huge by it.
+        // In a real object no two sections share bytes. A hostile object could make the output huge.
         let total =
             in_file.iter().filter(|s| has_bytes(s)).fold(0u64, |sum, s| sum.saturating_add(s.sh_size(LE)));
         if total > bytes.len() as u64 {
@@ -199,8 +236,7 @@ impl<'a> Input<'a> {
             elf::SHT_GROUP => needs_symbols(Role::Group),
             elf::SHT_SYMTAB_SHNDX => needs_symbols(Role::ExtendedIndices),
             CALL_GRAPH_PROFILE => Ok(Role::CallGraphProfile),
-            // A tool that knows nothing of the section leaves sh_link 0; linkers then ignore it, and its indices
-            // are meaningless already.
+            // A tool that does not know the section leaves sh_link 0. Linkers then ignore it.
             ADDRSIG if of_symbols() => Ok(Role::Addrsig),
             ADDRSIG => Ok(Role::Content),
             elf::SHT_X86_64_UNWIND => Ok(Role::Unwind),
@@ -217,12 +253,12 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// How many bytes its sections have together.
+    /// The total size of its sections in bytes.
     pub(super) fn size(&self) -> usize {
         self.sections.iter().filter(|s| has_bytes(s)).map(|s| s.sh_size(LE) as usize).sum()
     }
 
-    /// The section that a symbol behind the last one stands for.
+    /// The new section of a symbol number behind the last symbol.
     pub(super) fn added_section(&self, symbol: u32) -> Option<u32> {
         self.added.get((symbol as usize).checked_sub(self.symbols.len())?).copied()
     }
@@ -232,22 +268,21 @@ impl<'a> Input<'a> {
         malformed(message).in_section(self.section_label(index))
     }
 
-    /// The name and the index of a section, as messages say them.
+    /// The name and index of a section, for messages.
     pub(super) fn section_label(&self, index: usize) -> String {
         format!("{} [{index}]", String::from_utf8_lossy(self.section_name(index)))
     }
 
-    /// The header of section `index`; an error if there is none.
     pub(super) fn section(&self, index: usize) -> Result<&'a Shdr> {
         self.sections.get(index).ok_or_else(|| malformed(format!("there is no section {index}")))
     }
 
-    /// What section `index` is for; of none it is the null section.
+    /// The role of section `index`, [`Role::Null`] if it does not exist.
     pub(super) fn role(&self, index: usize) -> Role {
         self.roles.get(index).copied().unwrap_or(Role::Null)
     }
 
-    /// The bytes of a section: those that stand in place of the file's, or the file's, which are none for `SHT_NOBITS`.
+    /// The bytes of a section, from the overlay or else from the file; none for `SHT_NOBITS`.
     pub(super) fn data(&self, index: usize) -> Result<&'a [u8]> {
         let section = self.section(index)?;
         if let Some(Some(contents)) = self.replaced.get(index) {
@@ -257,7 +292,7 @@ impl<'a> Input<'a> {
     }
 
     /// The bytes of a section as whole entries of type `T`.
-    pub(super) fn table<T: object::pod::Pod>(&self, index: usize) -> Result<&'a [T]> {
+    pub(super) fn table<T: pod::Pod>(&self, index: usize) -> Result<&'a [T]> {
         let data = self.data(index)?;
         let entry = std::mem::size_of::<T>();
         if data.len() % entry != 0 {
@@ -289,7 +324,7 @@ impl<'a> Input<'a> {
         rest.split(|b| *b == 0).next().unwrap_or(&[])
     }
 
-    /// Where symbol `index` is defined: a section, or none.
+    /// The place where symbol `index` is defined.
     pub(super) fn place(&self, index: usize) -> Result<SymbolPlace> {
         let symbol =
             self.symbols.get(index).ok_or_else(|| malformed(format!("there is no symbol {index}")))?;
@@ -309,4 +344,60 @@ impl<'a> Input<'a> {
             }
         })
     }
+}
+
+/// The value of a relocated field, by the letters of the psABI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Formula {
+    Nothing,
+    /// S + A, also relative to the TLS block.
+    Address,
+    /// The field holds S + A - P (psABI, "Relocation Types").
+    Relative,
+    /// The field holds Z + A, the size of the symbol.
+    Size,
+}
+
+/// Width in bytes and formula of the relocation types that occur outside of allocated sections.
+pub(super) fn field_of(kind: elf::RelocationType) -> Option<(u8, Formula)> {
+    Some(match kind {
+        elf::R_X86_64_NONE => (0, Formula::Nothing),
+        elf::R_X86_64_64 | elf::R_X86_64_DTPOFF64 | elf::R_X86_64_TPOFF64 => (8, Formula::Address),
+        elf::R_X86_64_32 | elf::R_X86_64_32S | elf::R_X86_64_DTPOFF32 | elf::R_X86_64_TPOFF32 => {
+            (4, Formula::Address)
+        }
+        elf::R_X86_64_16 => (2, Formula::Address),
+        elf::R_X86_64_8 => (1, Formula::Address),
+        elf::R_X86_64_PC64 => (8, Formula::Relative),
+        elf::R_X86_64_PC32 | elf::R_X86_64_PLT32 => (4, Formula::Relative),
+        elf::R_X86_64_PC16 => (2, Formula::Relative),
+        elf::R_X86_64_PC8 => (1, Formula::Relative),
+        elf::R_X86_64_SIZE64 => (8, Formula::Size),
+        elf::R_X86_64_SIZE32 => (4, Formula::Size),
+        _ => return None,
+    })
+}
+
+/// Width and formula of an entry of section `index`, which has `size` bytes and is not allocated.
+///
+/// # Errors
+/// The type is unknown, there is no such symbol, or the field is outside of the section. Linkers reject such an entry.
+pub(super) fn checked_field_of(
+    input: &Input<'_>,
+    index: usize,
+    size: usize,
+    entry: &Rela,
+) -> Result<(u8, Formula)> {
+    let kind = entry.r_type(LE, false);
+    let offset = entry.r_offset.get(LE);
+    let (width, formula) = field_of(kind)
+        .ok_or_else(|| input.about(index, format!("the relocation at {offset:#x} is of type {}", kind.0)))?;
+    let symbol = entry.r_sym(LE, false);
+    if input.added_section(symbol).is_none() {
+        input.place(symbol as usize).map_err(|e| e.in_section(input.section_label(index)))?;
+    }
+    if offset.checked_add(u64::from(width)).is_none_or(|end| end > size as u64) {
+        return Err(input.about(index, format!("the relocation at {offset:#x} is outside of the section")));
+    }
+    Ok((width, formula))
 }

@@ -1,12 +1,10 @@
-//! The line of the pruned link: the words that stand for the inputs of the plain one.
+//! The input words of the pruned link.
 //!
-//! The linker is left no choice that pruning could change. Each module in the link is named outright, in the
-//! order in which the plain link loads it; members of an archive come as an archive of the same basename under
-//! `--whole-archive`, cut into several where members of other files were loaded in between; a DSO that the plain
-//! link needs is not left to `--as-needed`, and stands between the modules where it stood. A module from which
-//! nothing goes and that is no member is named by its original path. Members that stay out and are looked at follow.
-//!
-//! Left out: which members are loaded and which libraries needed ([`crate::resolve`], [`crate::gate`]).
+//! Every choice that pruning could change is made here. Each loaded module is named, in the load order of the plain
+//! link. Archive members come as an archive of the same basename under `--whole-archive`, in several pieces if
+//! modules of other files were loaded in between. A needed DSO gets `--no-as-needed`, and keeps its place between the
+//! modules. An unmodified object is named by its original path. Unloaded members that the linker still searches come
+//! last.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -16,7 +14,7 @@ use crate::config::LineArg;
 use crate::ids::{DsoId, FileId, ModuleId};
 use crate::inputs::{Inputs, SequenceItem};
 
-/// The words that stand for all inputs.
+/// The words that replace all inputs.
 pub(super) fn input_block(sources: EmissionInputs<'_>, files: &mut OutputFiles<'_>) -> Vec<OsString> {
     let EmissionInputs { inputs, resolution, plan, .. } = sources;
     let mut words: Vec<OsString> = Vec::new();
@@ -54,11 +52,12 @@ pub(super) fn input_block(sources: EmissionInputs<'_>, files: &mut OutputFiles<'
     words
 }
 
-/// Name the members that the plain link does not load and looks at: native ones when it makes code of bitcode, which it may load for that
-/// code, and those that define a name that the linker looks for.
+/// Name the unloaded members that the linker searches: native members if it compiles bitcode, whose code may need
+/// them, and members that define a name it looks for.
 ///
-/// Behind everything else and without those that are loaded they give what they give in the plain link: of what is undefined
-/// there, nothing is defined by one of them, or it would be loaded; and a library's definition comes before theirs wherever it stands.
+/// They come last and without the loaded ones, so they have the same effect as in the plain link. None of them
+/// defines a symbol that is undefined there, or it would be loaded. A definition in a library comes before theirs at
+/// any place.
 fn unloaded(sources: EmissionInputs<'_>, files: &mut OutputFiles<'_>, words: &mut Vec<OsString>) {
     let EmissionInputs { inputs, resolution, .. } = sources;
     let late = |m: &ModuleId| resolution.late.binary_search(m).is_ok();
@@ -82,7 +81,7 @@ fn unloaded(sources: EmissionInputs<'_>, files: &mut OutputFiles<'_>, words: &mu
     }
 }
 
-/// Whether the words of the inputs stand in the place of this one, if they stand nowhere yet.
+/// Whether the words of the inputs are written at this argument, if they were not written before.
 pub(super) fn begins_inputs(sources: EmissionInputs<'_>, arg: &LineArg) -> bool {
     match arg {
         LineArg::Input(_) | LineArg::State(_) => true,
@@ -91,7 +90,7 @@ pub(super) fn begins_inputs(sources: EmissionInputs<'_>, arg: &LineArg) -> bool 
     }
 }
 
-/// Each `--defsym` that stands behind an input, with the number of inputs before it.
+/// Each `--defsym` behind an input, with the number of inputs before it.
 fn defined_among_inputs<'s>(sources: EmissionInputs<'s>) -> Vec<(usize, &'s [OsString])> {
     let mut before = 0;
     let mut begun = false;
@@ -107,24 +106,24 @@ fn defined_among_inputs<'s>(sources: EmissionInputs<'s>) -> Vec<(usize, &'s [OsS
     defined
 }
 
-/// Names the shared libraries, each where the plain link reads it.
+/// The writer of shared libraries, each at the place where the plain link reads it.
 struct Libraries<'s> {
     sources: EmissionInputs<'s>,
     seen: Vec<DsoId>,
-    /// The `--defsym` that aren't named yet: each comes before the first library that it is before in the plain link. Which
-    /// modules are loaded is decided, so its place among those says nothing any more.
+    /// The `--defsym` options that are not written yet. Each comes before the first library that follows it in the
+    /// plain link. Its place among the modules no longer matters, since the loaded ones are decided.
     defined: &'s [(usize, &'s [OsString])],
-    /// The first mention that isn't named yet.
+    /// The index of the next library to write.
     next: usize,
 }
 
 impl Libraries<'_> {
-    /// How many modules come before the next one, `loaded` of them being named.
+    /// The number of modules before the next library, after the first `loaded` ones.
     fn until_next(&self, loaded: usize) -> Option<usize> {
         self.sources.resolution.dso_mentions.get(self.next).map(|m| m.after.saturating_sub(loaded))
     }
 
-    /// Name those that come before module number `loaded`.
+    /// Write the libraries before module number `loaded`.
     fn add(&mut self, loaded: usize, words: &mut Vec<OsString>) {
         let EmissionInputs { inputs, resolution, needed, .. } = self.sources;
         while let Some(mention) = resolution.dso_mentions.get(self.next).filter(|m| m.after <= loaded) {
@@ -140,10 +139,10 @@ impl Libraries<'_> {
             else {
                 continue;
             };
-            // The first mention counts; a later one can only take back an earlier --as-needed.
+            // The first mention counts. A later one can only revoke an earlier `--as-needed`.
             let again = self.seen.contains(dso);
-            // What GNU ld forgot here it may open in the end for another library, by its path on the line. Of such a
-            // one we know that no module needs it.
+            // GNU ld may open a library that it skipped here for another library, by its path on the line. No module
+            // needs such a library.
             let opened = mention.taken || is_implicit(inputs, *dso);
             if again && *as_needed || !opened {
                 continue;
@@ -159,7 +158,7 @@ impl Libraries<'_> {
     }
 }
 
-/// Whether GNU ld opens the library for the sake of another one.
+/// Whether GNU ld opens the library because another library needs it.
 fn is_implicit(inputs: &Inputs, wanted: DsoId) -> bool {
     let implicit =
         |item: &SequenceItem| matches!(item, SequenceItem::Dso { dso, implicit: true, .. } if *dso == wanted);

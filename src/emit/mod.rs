@@ -1,33 +1,28 @@
-//! The pass emit: a plan applied to the bytes of a module, and archives written.
+//! The pass emit: the plan is applied to the bytes of a module, and archives are written.
 //!
-//! Emission decides nothing: what goes stands in the [`ModulePlan`](crate::plan::ModulePlan), and a plan that
-//! would leave a reference without a definition is an error here, never a guess. A module from which nothing
-//! goes is not rewritten at all; its bytes are passed on. [`tree`] writes the files that the linker gets, and [`link_line`] the words that name them.
+//! Emission only carries out the [`ModulePlan`](crate::plan::ModulePlan). A plan that leaves a reference without a
+//! definition is an error. Unmodified modules are passed through. [`tree`] writes the files for the linker, and
+//! [`link_line`] the words that name them.
 //!
-//! LLVM bitcode is rewritten by [`bitcode`]. [`object::rewrite`] is the list of the steps for one native module. They work on one model: sections by their old
-//! index with a disposition each ([`sections`]), symbols by their old index with a disposition each ([`symbols`]), and the
-//! relocations that tie them ([`relocations`]); the new numbering is computed once, just before writing.
+//! [`bitcode`] rewrites LLVM bitcode, and [`object::rewrite`] a native module. A native module has a disposition for
+//! each section ([`sections`]), symbol ([`symbols`]) and relocation ([`relocations`]), by old index. The new numbers
+//! are computed once, just before writing.
 
 pub mod ahead;
 pub mod archive;
 pub mod bitcode;
 pub mod cached;
-mod copy_names;
+mod cursor;
 mod debug;
 mod debug_frame;
 mod input;
-pub mod keep;
 mod link_line;
 pub mod object;
-mod overlay;
 mod parts;
-mod relocation_action;
 mod relocations;
 mod sections;
 mod strings;
-mod stub_table;
-mod stub_code;
-mod symbol_table;
+mod stubs;
 mod symbols;
 mod tables;
 pub mod tree;
@@ -36,6 +31,5 @@ mod tests;
 mod unwind;
 mod write;
 
-pub use copy_names::CopyNames;
 pub use debug::ExplicitDebug;
-pub(crate) use stub_code::is_stub;
+pub(crate) use stubs::is_stub;

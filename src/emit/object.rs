@@ -1,62 +1,47 @@
-//! One module rewritten: the plan applied to the bytes of an object.
+//! The emission of one native module: the plan applied to the bytes of an ELF object.
 //!
-//! [`rewrite`] is the list of the steps. First everything is decided in old numbers (dispositions of sections, unwind
-//! records, dispositions of symbols, relocations that are resolved), then sections and symbols are numbered anew, then
-//! the output is written once, front to back. The contents of a section that stays are copied bit by bit, but for
-//! `.eh_frame` and for fields of sections that are not allocated; order, names, flags, alignments and entry sizes
-//! stay.
-//!
-//! A section of which only a part stays is written as several ([`parts`](super::parts)), each followed by nothing but the
-//! next; so are its relocations.
+//! First every section, unwind record, symbol and relocation is decided, by its old index. Then sections and symbols
+//! are numbered, and the output is written once, from front to back. Kept contents are copied bit by bit. The exceptions are
+//! `.eh_frame`, the fields of sections that are not allocated, and divided sections ([`parts`](super::parts)).
+//! The order, names, flags, alignments and entry sizes of sections do not change.
+
+use std::collections::BTreeMap;
 
 use object::{U32, U64, elf};
 use summaries::{ModuleSummary, NEAR_JUMP};
 
 use super::debug::{self, ExplicitDebug};
-use super::input::{Input, LE, Role, Shdr};
-use super::parts::{PartRun, SplitSections};
-use super::relocations::{self, Output, Scan};
+use super::input::{Input, LE, Role, Shdr, Sym};
+use super::parts::{SectionPart, SplitSections};
+use super::relocations::{self, Output, PartTables, Scan};
 use super::sections::{SectionDisposition, SectionNumbering, Slot};
 use super::strings::{PrunedStringTable, StringTable};
-use super::symbol_table::EmittedSymbols;
-use super::symbols::Symbols;
+use super::symbols::{EmittedSymbols, Symbols};
+use super::tables::{self, Profile, StubTable};
 use super::unwind::Unwind;
-use super::write::ObjectWriter;
-use super::{stub_table, tables};
+use super::write::{ObjectWriter, new_header, relocation_header};
 use crate::error::{Error, Result, Stage};
 use crate::plan::ModulePlan;
 
-/// What the name of a relocation section has before that of its target.
+/// The prefix of the name of a relocation section, before the name of its target.
 const RELA: &[u8] = b".rela";
-
-/// Everything that was decided, in old numbers and new.
-struct ObjectRewrite<'a> {
-    input: &'a Input<'a>,
-    parts: &'a SplitSections<'a>,
-    dispositions: SectionDisposition,
-    unwind: Unwind,
-    scan: Scan,
-    sections: SectionNumbering,
-    table: EmittedSymbols,
-    profile: Option<tables::Profile>,
-}
 
 /// The object `bytes` without what `plan` drops. `summary` is the summary of the same bytes.
 ///
-/// The result is a valid ELF64 x86-64 relocatable object with the sections and symbols that stay in their old order.
+/// The result is a valid ELF64 x86-64 relocatable object. The kept sections and symbols are in their old order.
 ///
 /// # Errors
-/// Stage emit, with section and symbol where there is one: bytes that are no such object, a section of a type
-/// that can't be renumbered, a plan that is not of this module or that leaves a reference without a definition.
+/// The bytes are no such object, a section type can't be renumbered, or the plan is of another module or leaves a
+/// reference without a definition. The error names section and symbol.
 pub fn rewrite(bytes: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Result<Vec<u8>> {
     let explicit = explicit_debug(bytes, summary, plan)?;
     rewrite_explicit(bytes, summary, plan, explicit.as_ref())
 }
 
-/// The same object with explicit debug information, where `plan` divides its code and it has some.
+/// The object with explicit debug information, if `plan` divides its code and it has debug information.
 ///
 /// # Errors
-/// Debug information that can't be made explicit: then nothing of the object may go.
+/// The debug information can't be made explicit. Then nothing of the object may be dropped.
 pub fn explicit_debug(
     bytes: &[u8],
     summary: &ModuleSummary,
@@ -66,53 +51,47 @@ pub fn explicit_debug(
     debug::rewrite(&input, &SplitSections::decide(&input, summary, plan)?)
 }
 
-/// [`rewrite`], with what [`explicit_debug`] makes of the same object and plan.
+/// [`rewrite`], with the result of [`explicit_debug`] for the same object and plan.
 ///
 /// # Errors
-/// As those of [`rewrite`].
+/// The errors of [`rewrite`].
 pub fn rewrite_explicit(
     bytes: &[u8],
     summary: &ModuleSummary,
     plan: &ModulePlan,
     explicit: Option<&ExplicitDebug>,
 ) -> Result<Vec<u8>> {
-    rewrite_without(bytes, summary, plan, explicit, &[])
-}
-
-/// [`rewrite_explicit`], with these sections (old indices) taken out too.
-fn rewrite_without(
-    bytes: &[u8],
-    summary: &ModuleSummary,
-    plan: &ModulePlan,
-    explicit: Option<&ExplicitDebug>,
-    emptied: &[usize],
-) -> Result<Vec<u8>> {
     let mut input = Input::parse(bytes)?;
-    let mut parts = SplitSections::decide(&input, summary, plan)?;
+    let mut split = SplitSections::decide(&input, summary, plan)?;
     if let Some(explicit) = explicit {
         input = Input::overlaid(bytes, &explicit.overlay, &explicit.added)?;
-        parts.meant.clone_from(&explicit.meant);
+        split.meant.clone_from(&explicit.meant);
     }
-    let mut dispositions = SectionDisposition::decide(&input, summary, plan, &parts)?;
-    emptied.iter().for_each(|section| dispositions.drop(*section));
-    let mut symbols = Symbols::new(&input, summary, plan, &dispositions, &parts)?;
-    let unwind = Unwind::prune(&input, &dispositions, &symbols, &parts)?;
-    let scan = relocations::scan(&input, &dispositions, &unwind, &parts, &mut symbols)?;
+    let mut dispositions = SectionDisposition::decide(&input, summary, plan, &split)?;
+    let mut symbols = Symbols::new(&input, summary, plan, &dispositions, &split)?;
+    let unwind = Unwind::prune(&input, &dispositions, &symbols, &split)?;
+    let scan = relocations::scan(&input, &dispositions, &unwind, &split, &mut symbols)?;
     drop_emptied(&input, &mut dispositions, &unwind, &scan, &symbols)?;
-    let table = symbols.number(&input, &dispositions, &parts, &scan.section_symbols)?;
-    let profile = tables::profile(&input, &table)?;
-    if let Some(profile) = profile.as_ref().filter(|p| p.weights.is_empty() && emptied.is_empty()) {
-        // lld warns of a profile without relocations. Symbols of it go too, so their numbers are others.
-        let emptied = [profile.section, profile.relocation_section];
-        return rewrite_without(bytes, summary, plan, explicit, &emptied);
+    let mut table = symbols.number(&input, &dispositions, &split, &scan.section_symbols)?;
+    let mut profile = tables::profile(&input, &table)?;
+    // lld warns of a profile without relocations. Its section symbol is dropped too.
+    if let Some(empty) = profile.take_if(|p| p.weights.is_empty()) {
+        dispositions.drop(empty.section);
+        dispositions.drop(empty.relocation_section);
+        table = symbols.number(&input, &dispositions, &split, &scan.section_symbols)?;
     }
-    let sections = number_sections(&input, &mut dispositions, &parts, &scan)?;
-    let input = &input;
-    ObjectRewrite { input, parts: &parts, dispositions, unwind, scan, sections, table, profile }.write()
+    let sections = number_sections(&input, &mut dispositions, &split, &scan)?;
+    let stubs = tables::stubs(&input, &split, &table)?;
+    let addrsig = match &split.plan.addresses {
+        Some(addresses) => tables::new_addrsig(&input, &table, &split, addresses)?,
+        None => Vec::new(),
+    };
+    let (input, split) = (&input, &split);
+    ObjectRewrite { input, split, dispositions, unwind, scan, sections, table, profile, stubs, addrsig }
+        .write()
 }
 
-/// Relocation sections whose entries all went go; so does an `.eh_frame` of which nothing is left, unless a symbol
-/// marks its place.
+/// Drop relocation sections without entries, and each empty `.eh_frame` to which no symbol or relocation refers.
 fn drop_emptied(
     input: &Input<'_>,
     dispositions: &mut SectionDisposition,
@@ -134,315 +113,219 @@ fn drop_emptied(
     Ok(())
 }
 
-/// Number the sections of the output. The table of extended section numbers goes where there are too few sections to need it, and then the
-/// others are numbered once more.
+/// Number the sections of the output. The table of extended section indices is dropped if there are too few sections to need it, and
+/// then the sections are numbered again.
 fn number_sections(
     input: &Input<'_>,
     dispositions: &mut SectionDisposition,
-    parts: &SplitSections<'_>,
+    split: &SplitSections<'_>,
     scan: &Scan,
 ) -> Result<SectionNumbering> {
-    let sections = dispositions.number(input, parts, &scan.of_parts);
-    let extended: Vec<usize> =
-        (1..input.sections.len()).filter(|i| input.role(*i) == Role::ExtendedIndices).collect();
-    if sections.order.len() <= usize::from(elf::SHN_LORESERVE) {
-        if extended.iter().all(|i| !dispositions.keeps(*i)) {
-            return Ok(sections);
-        }
-        extended.iter().for_each(|i| dispositions.drop(*i));
-        return Ok(dispositions.number(input, parts, &scan.of_parts));
+    let sections = dispositions.number(input, split, &scan.of_parts);
+    let mut extended = (1..input.sections.len()).filter(|i| input.role(*i) == Role::ExtendedIndices);
+    if sections.order.len() > usize::from(elf::SHN_LORESERVE) {
+        return match extended.next() {
+            Some(_) => Ok(sections),
+            None => Err(Error::new(Stage::Emit, "divided, it has more sections than its symbols can name")),
+        };
     }
-    match extended.is_empty() {
-        false => Ok(sections),
-        true => Err(Error::new(Stage::Emit, "in parts it has more sections than its symbols can name")),
-    }
+    extended.for_each(|i| dispositions.drop(i));
+    Ok(dispositions.number(input, split, &scan.of_parts))
+}
+
+/// All decisions and new numbers of an object.
+struct ObjectRewrite<'a> {
+    input: &'a Input<'a>,
+    split: &'a SplitSections<'a>,
+    dispositions: SectionDisposition,
+    unwind: Unwind,
+    scan: Scan,
+    sections: SectionNumbering,
+    table: EmittedSymbols,
+    profile: Option<Profile>,
+    stubs: StubTable,
+    /// The contents of a new address-significance table.
+    addrsig: Vec<u8>,
+}
+
+/// The string tables of the output, and the tables that need them.
+struct NamedTables {
+    /// The string tables by their old index. Symbols and sections may share one.
+    strings: BTreeMap<usize, PrunedStringTable>,
+    /// By section of the output, the offset of its name.
+    section_names: Vec<u32>,
+    symbols: Vec<u8>,
+    /// The contents of `SHT_SYMTAB_SHNDX`, a word for each symbol.
+    extended: Vec<u8>,
 }
 
 impl ObjectRewrite<'_> {
     fn write(&self) -> Result<Vec<u8>> {
-        let (mut symbol_names, mut section_names) = self.names()?;
-        let shared = self.input.symbol_names == Some(self.input.section_names);
-        let names = symbol_names.as_mut();
-        let mut none = PrunedStringTable::default();
-        let (symbols, extended) = self.table.write(
-            self.input,
-            &self.sections,
-            &|s, v| self.unwind.moved(s, v),
-            names.unwrap_or(&mut none),
-        )?;
-        let names = match (shared, symbol_names.as_mut()) {
-            (true, Some(names)) => names,
-            _ => &mut section_names,
-        };
-        let new_names = self.new_names(names);
-        let run_names = self.run_names(names);
-        let stub_names = match self.parts.has_stubs() {
-            true => (names.push(stub_table::TABLE), names.push(stub_table::TABLE_RELOCATIONS)),
-            false => (0, 0),
-        };
-        let addrsig_name = match self.parts.addresses() {
-            Some(_) => names.push(tables::ADDRSIG),
-            None => 0,
-        };
-        let stubs = stub_table::named(self.input, self.parts, &self.table)?;
-        let stubs = stub_table::table(&stubs);
-        let addrsig = match self.parts.addresses() {
-            Some(addresses) => tables::new_addrsig(self.input, &self.table, self.parts, addresses)?,
-            None => Vec::new(),
-        };
-        let output = Output {
-            input: self.input,
-            parts: self.parts,
-            scan: &self.scan,
-            table: &self.table,
-            unwind: &self.unwind,
-        };
-
-        // There is room for headers and alignment besides.
-        let size = self.input.size() + self.sections.order.len() * 2 * size_of::<Shdr>();
-        let mut writer = ObjectWriter::new(self.input.header, size, self.sections.order.len());
-        // The relocations of a divided section, by run: made when the first of them is written.
-        let mut of_runs: (Option<Slot>, Vec<Vec<u8>>) = (None, Vec::new());
-        for (&slot, number) in self.sections.order.iter().zip(0u32..) {
-            if matches!(slot, Slot::Stubs | Slot::StubRelocations | Slot::Addrsig) {
-                let symbols = self.input.symbol_table.and_then(|t| self.sections.of(t as u32)).unwrap_or(0);
-                let (header, bytes) = match slot {
-                    Slot::Stubs => (stub_table::header(stub_names.0, None), &stubs.bytes),
-                    Slot::StubRelocations => {
-                        (stub_table::header(stub_names.1, Some((symbols, number - 1))), &stubs.relocations)
-                    }
-                    _ => (tables::addrsig_header(addrsig_name, symbols), &addrsig),
-                };
-                writer.start(&header);
-                writer.out.extend_from_slice(bytes);
-                writer.end(header);
-                continue;
-            }
-            let old = slot.old();
-            let index = old as usize;
-            let mut header = *self.input.section(index)?;
-            let name_table = match shared {
-                true => symbol_names.as_ref().unwrap_or(&section_names),
-                false => &section_names,
-            };
-            header.sh_name = U32::new(LE, name_table.new_offset(header.sh_name.get(LE)));
-            if let Slot::NewRelocations { .. } = slot {
-                let name = new_names.iter().find(|(section, _)| *section == old).map_or(0, |(_, name)| *name);
-                header = self.new_relocation_header(&header, name);
-            }
-            if let Some(name) = self.run_name(&run_names, slot)? {
-                header.sh_name = U32::new(LE, name);
-            }
-            self.link(slot, &mut header)?;
-            if let Slot::Part { section, run } = slot {
-                let run = self.run(section, run)?;
-                header.sh_addralign = U64::new(LE, run.align);
-                writer.start(&header);
-                if header.sh_type.get(LE) == elf::SHT_NOBITS {
-                    header.sh_size = U64::new(LE, run.end - run.start);
-                } else {
-                    let start = writer.out.len();
-                    writer.out.extend_from_slice(self.run_bytes(index, run)?);
-                    self.relax_jumps(section, run, writer.out.get_mut(start..).unwrap_or(&mut []));
-                }
-                writer.end(header);
-                continue;
-            }
+        let tables = self.named_tables()?;
+        let order = &self.sections.order;
+        // This leaves room for headers and alignment.
+        let size = self.input.size() + order.len() * 2 * size_of::<Shdr>();
+        let mut writer = ObjectWriter::new(self.input.header, size, order.len());
+        let output = Output { input: self.input, split: self.split, scan: &self.scan, table: &self.table };
+        let mut of_parts = PartTables::new(output, &self.dispositions);
+        for ((slot, name), number) in order.iter().zip(&tables.section_names).zip(0u32..) {
+            let header = self.header(*slot, *name, number)?;
             writer.start(&header);
-            if let Slot::Relocations { run, .. } | Slot::NewRelocations { run, .. } = slot {
-                let (section, relocations) = match slot {
-                    Slot::Relocations { .. } => (self.input.section(index)?.sh_info.get(LE), Some(index)),
-                    _ => (old, None),
-                };
-                let all = match slot {
-                    Slot::Relocations { section, .. } => Slot::Relocations { section, run: 0 },
-                    _ => Slot::NewRelocations { target: old, run: 0 },
-                };
-                if of_runs.0 != Some(all) {
-                    of_runs = (
-                        Some(all),
-                        relocations::write_parts(output, &self.dispositions, section, relocations)?,
-                    );
+            let out = &mut writer.out;
+            match *slot {
+                Slot::Whole(section) => self.contents(section as usize, output, &tables, out)?,
+                Slot::Part { section, part } => self.part_contents(section, part, out)?,
+                Slot::Relocations { section, part } => {
+                    let target = self.input.section(section as usize)?.sh_info.get(LE);
+                    out.extend_from_slice(of_parts.get(target, Some(section as usize), part)?);
                 }
-                writer.out.extend_from_slice(of_runs.1.get(run as usize).map_or(&[], |r| r));
-                writer.end(header);
-                continue;
-            }
-            match self.input.role(index) {
-                Role::Null => {}
-                Role::Content => self.copy(index, &header, &mut writer)?,
-                Role::Unwind => match self.unwind.of(old) {
-                    Some(changed) => writer.out.extend_from_slice(&changed.bytes),
-                    None => self.copy(index, &header, &mut writer)?,
-                },
-                Role::Relocations => relocations::write(output, index, &mut writer.out)?,
-                Role::ProfileRelocations => {
-                    let relocations = self.profile.as_ref().map_or(&[][..], |p| &p.relocations);
-                    writer.out.extend_from_slice(relocations);
+                Slot::NewRelocations { target, part } => {
+                    out.extend_from_slice(of_parts.get(target, None, part)?);
                 }
-                Role::CallGraphProfile => match self.profile.as_ref().filter(|p| p.section == index) {
-                    Some(profile) => writer.out.extend_from_slice(&profile.weights),
-                    None => self.copy(index, &header, &mut writer)?,
-                },
-                Role::Group => tables::group(self.input, &self.sections, index, &mut writer.out)?,
-                Role::Addrsig => {
-                    tables::addrsig(self.input, &self.table, self.parts, index, &mut writer.out)?
-                }
-                Role::SymbolTable => writer.out.extend_from_slice(&symbols),
-                Role::ExtendedIndices => match &extended {
-                    Some(table) => writer.out.extend_from_slice(table),
-                    None => writer
-                        .out
-                        .resize(writer.out.len() + symbols.len() / size_of::<super::input::Sym>() * 4, 0),
-                },
-                Role::Names => {
-                    let of_symbols = Some(index) == self.input.symbol_names;
-                    let table = if of_symbols { symbol_names.as_ref() } else { Some(&section_names) };
-                    writer.out.extend_from_slice(table.map_or(&[], |t| &t.bytes));
-                }
+                Slot::Stubs => out.extend_from_slice(&self.stubs.bytes),
+                Slot::StubRelocations => out.extend_from_slice(&self.stubs.relocations),
+                Slot::Addrsig => out.extend_from_slice(&self.addrsig),
             }
             writer.end(header);
         }
-        let names_index = self.sections.of(self.input.section_names as u32).unwrap_or(0);
-        Ok(writer.finish(names_index))
+        let names = self.sections.of(self.input.section_names as u32);
+        Ok(writer
+            .finish(names.ok_or_else(|| Error::new(Stage::Emit, "the table of section names is dropped"))?))
     }
 
-    fn copy(&self, index: usize, header: &Shdr, writer: &mut ObjectWriter) -> Result<()> {
-        if header.sh_type.get(LE) == elf::SHT_NOBITS {
+    /// The contents of a section that is not divided.
+    fn contents(
+        &self,
+        index: usize,
+        output: Output<'_>,
+        tables: &NamedTables,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let profile = self.profile.as_ref();
+        match self.input.role(index) {
+            Role::Null => {}
+            Role::Content => self.copy(index, out)?,
+            Role::Unwind => match self.unwind.of(index as u32) {
+                Some(changed) => out.extend_from_slice(&changed.bytes),
+                None => self.copy(index, out)?,
+            },
+            Role::Relocations => relocations::write(output, &self.unwind, index, out)?,
+            Role::ProfileRelocations => out.extend_from_slice(profile.map_or(&[], |p| &p.relocations)),
+            Role::CallGraphProfile => match profile.filter(|p| p.section == index) {
+                Some(profile) => out.extend_from_slice(&profile.weights),
+                None => self.copy(index, out)?,
+            },
+            Role::Group => tables::group(self.input, &self.sections, index, out)?,
+            Role::Addrsig => tables::addrsig(self.input, &self.table, self.split, index, out)?,
+            Role::SymbolTable => out.extend_from_slice(&tables.symbols),
+            Role::ExtendedIndices => out.extend_from_slice(&tables.extended),
+            Role::Names => {
+                let missing = || self.input.about(index, "names neither symbols nor sections");
+                out.extend_from_slice(&tables.strings.get(&index).ok_or_else(missing)?.bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn copy(&self, index: usize, out: &mut Vec<u8>) -> Result<()> {
+        if self.input.section(index)?.sh_type.get(LE) == elf::SHT_NOBITS {
             return Ok(());
         }
-        let at = writer.out.len();
-        writer.out.extend_from_slice(self.input.data(index)?);
-        let contents = writer.out.get_mut(at..).unwrap_or(&mut []);
-        self.scan.patch(self.input, index as u32, contents)
+        let start = out.len();
+        out.extend_from_slice(self.input.data(index)?);
+        self.scan.patch(self.input, index as u32, out.get_mut(start..).unwrap_or(&mut []))
     }
 
-    fn run(&self, section: u32, run: u32) -> Result<&PartRun> {
-        let run = self.parts.of(section).and_then(|p| p.run(run));
-        run.ok_or_else(|| self.input.about(section as usize, "has not that many parts"))
+    fn part(&self, section: u32, part: u32) -> Result<&SectionPart> {
+        let divided = self.split.of(section);
+        divided.ok_or_else(|| self.input.about(section as usize, "is not divided"))?.part(part)
     }
 
-    fn run_bytes<'b>(&'b self, index: usize, run: &'b PartRun) -> Result<&'b [u8]> {
-        if let Some(stub) = &run.stub {
-            return Ok(stub.bytes());
+    /// The contents of a part. Short jumps that lead out of it become near jumps, whose fields are relocated.
+    fn part_contents(&self, section: u32, part: u32, out: &mut Vec<u8>) -> Result<()> {
+        let part = self.part(section, part)?;
+        let index = section as usize;
+        if let Some(stub) = &part.stub {
+            out.extend_from_slice(stub.bytes());
+            return Ok(());
         }
-        let range = || Some(usize::try_from(run.start).ok()?..usize::try_from(run.end).ok()?);
-        let bytes = range().and_then(|r| self.input.data(index).ok()?.get(r));
-        bytes.ok_or_else(|| self.input.about(index, "a part is outside of the section"))
-    }
-
-    /// Write the near form of the short jumps of a run that lead out of it; their fields are relocated.
-    fn relax_jumps(&self, section: u32, run: &PartRun, bytes: &mut [u8]) {
-        let all = self.parts.synthesized(section);
-        let own = all.get(all.partition_point(|s| s.field <= run.start)..).unwrap_or(&[]);
-        for added in own.iter().take_while(|s| s.field < run.end).filter(|s| s.relaxed) {
-            if let Some(opcode) = bytes.get_mut((added.field - 1 - run.start) as usize) {
-                *opcode = NEAR_JUMP;
-            }
+        if self.input.section(index)?.sh_type.get(LE) == elf::SHT_NOBITS {
+            return Ok(());
         }
-    }
-
-    /// Names for relocation sections that the input has not: `.rela` and the name of the target, by target.
-    fn new_names(&self, names: &mut PrunedStringTable) -> Vec<(u32, u32)> {
-        let mut new: Vec<(u32, u32)> = Vec::new();
-        for slot in &self.sections.order {
-            if let Slot::NewRelocations { target, .. } = *slot
-                && new.last().is_none_or(|(last, _)| *last != target)
-            {
-                let name = [RELA, self.input.section_name(target as usize)].concat();
-                new.push((target, names.push(&name)));
-            }
+        let outside = || self.input.about(index, "a part is outside of the section");
+        let range = || Some(usize::try_from(part.start).ok()?..usize::try_from(part.end).ok()?);
+        let bytes = range().and_then(|r| self.input.data(index).ok()?.get(r)).ok_or_else(outside)?;
+        let start = out.len();
+        out.extend_from_slice(bytes);
+        let all = self.split.synthesized(section);
+        let own = all.get(all.partition_point(|s| s.field <= part.start)..).unwrap_or(&[]);
+        for added in own.iter().take_while(|s| s.field < part.end).filter(|s| s.relaxed) {
+            let opcode = out.get_mut(start + (added.field - 1 - part.start) as usize);
+            *opcode.ok_or_else(outside)? = NEAR_JUMP;
         }
-        new
+        Ok(())
     }
 
-    /// The names of runs that are sections of their own, each with the prefix of its relocation section; sorted by (section, run).
-    fn run_names(&self, names: &mut PrunedStringTable) -> Vec<((u32, u32), u32)> {
-        let mut new = Vec::new();
-        for slot in &self.sections.order {
-            if let Slot::Part { section, run } = *slot
-                && let Some(name) = self.parts.name_of(section, run)
-            {
-                new.push(((section, run), names.push(&[RELA, name].concat())));
+    /// The header of a section of the output. Offset and size are set by [`ObjectWriter::end`].
+    fn header(&self, slot: Slot, name: u32, number: u32) -> Result<Shdr> {
+        let symbols = self.input.symbol_table.and_then(|t| self.sections.of(t as u32)).unwrap_or(0);
+        let old = *self.input.section(slot.old() as usize)?;
+        let mut header = Shdr { sh_name: U32::new(LE, name), ..old };
+        match slot {
+            Slot::Whole(section) => self.link(section, None, &mut header)?,
+            Slot::Part { section, part } => {
+                self.link(section, Some(part), &mut header)?;
+                let part = self.part(section, part)?;
+                header.sh_addralign = U64::new(LE, part.align);
+                // The writer keeps this size for `SHT_NOBITS` only.
+                header.sh_size = U64::new(LE, part.end - part.start);
             }
+            Slot::Relocations { section, part } => {
+                let target = self.part_index(section, old.sh_info.get(LE), part)?;
+                (header.sh_link, header.sh_info) = (U32::new(LE, symbols), U32::new(LE, target));
+            }
+            Slot::NewRelocations { target, part } => {
+                let group = old.sh_flags.get(LE).0 & elf::SHF_GROUP.0;
+                header = relocation_header(name, symbols, self.part_index(target, target, part)?, group);
+            }
+            Slot::Stubs => header = new_header(name, elf::SHT_PROGBITS, 0, 1),
+            Slot::StubRelocations => header = relocation_header(name, symbols, number - 1, 0),
+            Slot::Addrsig => header = tables::addrsig_header(name, symbols),
         }
-        new.sort_unstable();
-        new
+        Ok(header)
     }
 
-    /// The name of what is of such a run.
-    fn run_name(&self, names: &[((u32, u32), u32)], slot: Slot) -> Result<Option<u32>> {
-        let (section, run, skipped) = match slot {
-            Slot::Part { section, run } => (section, run, RELA.len() as u32),
-            Slot::Relocations { section, run } => {
-                (self.input.section(section as usize)?.sh_info.get(LE), run, 0)
-            }
-            Slot::NewRelocations { target, run } => (target, run, 0),
-            _ => return Ok(None),
-        };
-        let found = names.binary_search_by_key(&(section, run), |(of, _)| *of).ok();
-        Ok(found.and_then(|i| names.get(i)).map(|(_, name)| name + skipped))
+    /// The new index of a part, to which a relocation section of section `index` belongs.
+    fn part_index(&self, index: u32, target: u32, part: u32) -> Result<u32> {
+        let missing = || self.input.about(index as usize, "relocates a part that is not there");
+        self.sections.part(target, part).ok_or_else(missing)
     }
 
-    /// The header of a relocation section that the input has not. It is in the group of its target.
-    fn new_relocation_header(&self, target: &Shdr, name: u32) -> Shdr {
-        let group = target.sh_flags.get(LE).0 & elf::SHF_GROUP.0;
-        let mut header = *target;
-        header.sh_name = U32::new(LE, name);
-        header.sh_type = U32::new(LE, elf::SHT_RELA);
-        header.sh_flags = U64::new(LE, elf::SectionFlags(elf::SHF_INFO_LINK.0 | group));
-        header.sh_addralign = U64::new(LE, 8);
-        header.sh_entsize = U64::new(LE, size_of::<super::input::Rela>() as u64);
-        header
-    }
-
-    /// Renumber `sh_link` and `sh_info` (gABI, "sh_link and sh_info Interpretation").
-    fn link(&self, slot: Slot, header: &mut Shdr) -> Result<()> {
-        let index = slot.old() as usize;
+    /// Renumber `sh_link` and `sh_info` of a section or a part of it (gABI, "sh_link and sh_info Interpretation").
+    fn link(&self, old: u32, part: Option<u32>, header: &mut Shdr) -> Result<()> {
+        let index = old as usize;
         let role = self.input.role(index);
         let flags = header.sh_flags.get(LE).0;
-        if index == 0 || role == Role::Null {
+        if role == Role::Null {
             return Ok(());
         }
-        let part = match slot {
-            Slot::Relocations { run, .. } => Some((header.sh_info.get(LE), run)),
-            Slot::NewRelocations { target, run } => Some((target, run)),
-            _ => None,
-        };
-        if let Some((target, run)) = part {
-            let target = self.sections.part(target, run);
-            let table = self.input.symbol_table.and_then(|t| self.sections.of(t as u32));
-            let (Some(target), Some(table)) = (target, table) else {
-                return Err(self.input.about(index, "relocates a part that is not there"));
-            };
-            header.sh_link = U32::new(LE, table);
-            header.sh_info = U32::new(LE, target);
-            return Ok(());
-        }
-        let of_run = match slot {
-            Slot::Part { run, .. } => Some(run),
-            _ => None,
-        };
         if flags & elf::SHF_LINK_ORDER.0 != 0
-            && let Some(after) = self.parts.ordered_after(slot.old(), of_run)
+            && let Some(after) = self.split.ordered_after(old, part)
         {
-            let new = match self.parts.run_of(after) {
-                Some((section, run)) => self.sections.part(section, run),
-                None => self.sections.of(self.parts.atom(after)?.0.section),
+            let new = match self.split.part_of(after) {
+                Some((section, part)) => self.sections.part(section, part),
+                None => self.sections.of(self.split.atom(after)?.0.section),
             };
             let lost = || self.input.about(index, "is ordered after a section that is dropped");
             header.sh_link = U32::new(LE, new.ok_or_else(lost)?);
             return Ok(());
         }
         let section = |old: u32| {
-            if self.parts.of(old).is_some_and(|p| p.only().is_none()) {
-                return Err(self
-                    .input
-                    .about(index, format!("is tied to section {old}, of which only a part stays")));
+            let wrong = |what: &str| self.input.about(index, format!("is tied to section {old}, {what}"));
+            if self.split.of(old).is_some_and(|p| p.only.is_none()) {
+                return Err(wrong("of which only a part is kept"));
             }
-            self.sections
-                .of(old)
-                .ok_or_else(|| self.input.about(index, format!("is tied to section {old}, which is dropped")))
+            self.sections.of(old).ok_or_else(|| wrong("which is dropped"))
         };
         header.sh_link = U32::new(LE, section(header.sh_link.get(LE))?);
         let info = header.sh_info.get(LE);
@@ -460,35 +343,80 @@ impl ObjectRewrite<'_> {
         Ok(())
     }
 
-    /// The names that stay: of symbols (and of sections too, where both share a table), and of sections.
-    fn names(&self) -> Result<(Option<PrunedStringTable>, PrunedStringTable)> {
+    /// Write the symbol table, and the names of symbols and sections.
+    fn named_tables(&self) -> Result<NamedTables> {
         let input = self.input;
-        let of_sections = self.string_table(input.section_names)?;
-        let of_symbols = input.symbol_names.map(|i| self.string_table(i)).transpose()?;
-        let shared = input.symbol_names == Some(input.section_names);
-        let (mut of_symbols, mut of_sections) = (of_symbols, of_sections);
-        if let Some(names) = &mut of_symbols {
+        let mut noted: BTreeMap<usize, StringTable<'_>> = BTreeMap::new();
+        for table in input.symbol_names.into_iter().chain([input.section_names]) {
+            // A table is kept whole if another kind of section refers to its strings.
+            let is_foreign = |(i, s): (usize, &Shdr)| {
+                i != 0 && s.sh_link.get(LE) as usize == table && input.role(i) != Role::SymbolTable
+            };
+            let is_foreign = input.sections.iter().enumerate().any(is_foreign);
+            noted.insert(table, StringTable::new(input.data(table)?, is_foreign));
+        }
+        if let Some(names) = input.symbol_names.and_then(|table| noted.get_mut(&table)) {
             self.table.note_names(input, names);
         }
-        for slot in &self.sections.order {
-            let name = input.section(slot.old() as usize)?.sh_name.get(LE);
-            match (&mut of_symbols, shared) {
-                (Some(names), true) => names.note(name),
-                _ => of_sections.note(name),
+        if let Some(names) = noted.get_mut(&input.section_names) {
+            for slot in &self.sections.order {
+                names.note(input.section(slot.old() as usize)?.sh_name.get(LE));
             }
         }
-        Ok((of_symbols.map(StringTable::finish), of_sections.finish()))
+        let mut strings: BTreeMap<usize, PrunedStringTable> =
+            noted.into_iter().map(|(table, names)| (table, names.finish())).collect();
+        let none = PrunedStringTable::default();
+        let symbol_names = input.symbol_names.and_then(|table| strings.get(&table)).unwrap_or(&none);
+        let moved = |section, value| self.unwind.moved(section, value);
+        let (symbols, extended) = self.table.write(input, &self.sections, &moved, symbol_names)?;
+        let extended = extended.unwrap_or_else(|| vec![0; symbols.len() / size_of::<Sym>() * 4]);
+        let section_names = match strings.get_mut(&input.section_names) {
+            Some(names) => self.section_names(names)?,
+            None => return Err(Error::new(Stage::Emit, "there is no table of section names")),
+        };
+        Ok(NamedTables { strings, section_names, symbols, extended })
     }
 
-    /// A table of names. It is kept whole if something besides symbols and section headers names strings in it.
-    fn string_table(&self, table: usize) -> Result<StringTable<'_>> {
-        let foreign = self
-            .input
-            .sections
-            .iter()
-            .enumerate()
-            .skip(1)
-            .any(|(i, s)| s.sh_link.get(LE) as usize == table && self.input.role(i) != Role::SymbolTable);
-        Ok(StringTable::new(self.input.data(table)?, foreign))
+    /// The offset of the name of each section of the output. Names that the input does not have are appended.
+    fn section_names(&self, names: &mut PrunedStringTable) -> Result<Vec<u32>> {
+        let order = &self.sections.order;
+        let mut of_relocations: BTreeMap<u32, u32> = BTreeMap::new();
+        for slot in order {
+            if let Slot::NewRelocations { target, .. } = *slot {
+                let name = [RELA, self.input.section_name(target as usize)].concat();
+                of_relocations.entry(target).or_insert_with(|| names.push(&name));
+            }
+        }
+        // The plan names these parts. The name of the relocation section contains that of the part.
+        let mut of_parts: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        for slot in order {
+            if let Slot::Part { section, part } = *slot
+                && let Some(name) = self.split.name_of(section, part)
+            {
+                of_parts.insert((section, part), names.push(&[RELA, name].concat()));
+            }
+        }
+        let mut offsets = Vec::with_capacity(order.len());
+        for slot in order {
+            let header = self.input.section(slot.old() as usize)?;
+            let own = names.new_offset(header.sh_name.get(LE));
+            offsets.push(match *slot {
+                Slot::Whole(_) => own,
+                Slot::Part { section, part } => {
+                    of_parts.get(&(section, part)).map_or(own, |name| name + RELA.len() as u32)
+                }
+                Slot::Relocations { part, .. } => {
+                    of_parts.get(&(header.sh_info.get(LE), part)).copied().unwrap_or(own)
+                }
+                Slot::NewRelocations { target, part } => {
+                    let name = of_parts.get(&(target, part)).or(of_relocations.get(&target));
+                    name.copied().unwrap_or(own)
+                }
+                Slot::Stubs => names.push(tables::STUBS),
+                Slot::StubRelocations => names.push(tables::STUB_RELOCATIONS),
+                Slot::Addrsig => names.push(tables::ADDRSIG),
+            });
+        }
+        Ok(offsets)
     }
 }

@@ -1,12 +1,10 @@
-//! Which sections of an object stay, and the numbers that they get.
+//! The sections of an object: which are kept, and their new numbers.
 //!
-//! Decides nothing by itself: a section stays or goes as the plan says of its atom, and what is no atom follows
-//! (a relocation section its target, a group its members, tables always stay). Safe because every tie that the
-//! gABI puts between sections is checked here: a section that is ordered after a dropped one, or that stays
-//! although its group is replaced by another module's, is an error.
+//! A section is kept or dropped with its atom, a relocation section with its target, and a group with its members. Other
+//! tables are kept. The ties between sections (gABI) are checked: emission fails for a kept section that is ordered after a
+//! dropped one, or whose group another module's group replaces.
 //!
-//! A section of which only a part stays becomes several, one after the other in its place ([`parts`](super::parts)); so
-//! do its relocations. What is tied to such a section as a whole is an error.
+//! The parts of a divided section ([`parts`](super::parts)) take its place, and so do their relocation sections.
 
 use summaries::{Atom, ModuleSummary};
 
@@ -15,42 +13,40 @@ use super::parts::SplitSections;
 use crate::error::{Error, Result, Stage};
 use crate::plan::{Action, ModulePlan};
 
-/// What happens to each section of the input.
+/// The fate of each section of the input.
 #[derive(Debug)]
 pub(super) struct SectionDisposition {
-    /// By section index of the input: it stays, whole or in parts.
+    /// By section index of the input: whether it is kept, as a whole or in parts.
     kept: Vec<bool>,
 }
 
 /// A section of the output, in old numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// A section that is emitted as it was in the input.
+    /// A section that is not divided.
     Whole(u32),
-    /// A run of a divided section.
+    /// A part of a divided section.
     Part {
         section: u32,
-        run: u32,
+        part: u32,
     },
-    /// The entries of a relocation section that are of this run of its target.
+    /// The entries of a relocation section for one part of its target.
     Relocations {
         section: u32,
-        run: u32,
+        part: u32,
     },
-    /// Relocations of a run of a section that had none.
+    /// Relocations of a part whose section has no relocation section.
     NewRelocations {
         target: u32,
-        run: u32,
+        part: u32,
     },
-    /// The table of the stubs of this object.
     Stubs,
     StubRelocations,
-    /// The address-significance table of an object that has none.
     Addrsig,
 }
 
 impl Slot {
-    /// The section of the input that this is, or is part of; for new relocations, their target; 0 for what is of no section of the input.
+    /// The section of the input; for new relocations their target, and 0 for other new sections.
     pub(super) fn old(self) -> u32 {
         match self {
             Slot::Whole(section) | Slot::Part { section, .. } | Slot::Relocations { section, .. } => section,
@@ -60,21 +56,22 @@ impl Slot {
     }
 }
 
-/// Which runs of divided sections have relocations, as emission found them.
+/// The parts of divided sections that have relocations.
 #[derive(Debug, Default)]
 pub(super) struct PartRelocations {
-    /// The relocation sections of parts, as (old relocation section, run), sorted.
+    /// The kept entries, by old relocation section and part, sorted.
     pub(super) old: Vec<(u32, u32)>,
-    /// (old target section, run) without relocation section in the input, sorted.
+    /// Parts without a relocation section in the input, by old target section and part, sorted.
     pub(super) new: Vec<(u32, u32)>,
 }
 
-/// The new numbers of the sections that stay.
+/// The new numbers of the kept sections.
 #[derive(Debug)]
 pub(super) struct SectionNumbering {
-    /// By old section index: the first section of the output that is of it; 0 for one that goes (and for entry 0).
+    /// By old section index: its first section of the output; 0 for a dropped one, and for entry 0.
     new: Vec<u32>,
-    /// In the new order; what is of one old section is together, its runs first. Entry 0 is the null section.
+    /// The sections of the output. The parts of a section come first, then its relocation sections. Entry 0 is the
+    /// null section.
     pub(super) order: Vec<Slot>,
 }
 
@@ -84,7 +81,7 @@ impl SectionDisposition {
         input: &Input<'_>,
         summary: &ModuleSummary,
         plan: &ModulePlan,
-        parts: &SplitSections<'_>,
+        split: &SplitSections<'_>,
     ) -> Result<Self> {
         let mut by_atom: Vec<Option<Action>> = vec![None; input.sections.len()];
         for (atom, action) in summary.atoms.iter().zip(&plan.atoms) {
@@ -97,7 +94,7 @@ impl SectionDisposition {
             })?;
             match slot {
                 Some(other) if other != action => {
-                    if parts.of(atom.section).is_none() {
+                    if split.of(atom.section).is_none() {
                         return Err(input.about(index, "only a part of the section is dropped"));
                     }
                     *slot = Some(Action::Keep);
@@ -120,16 +117,16 @@ impl SectionDisposition {
             }
         }
         dispositions.empty_groups(input)?;
-        dispositions.check_order(input, summary, plan, parts)?;
+        dispositions.check_order(input, summary, plan, split)?;
         Ok(dispositions)
     }
 
-    /// Whether the section stays, whole or in parts.
+    /// Whether the section is kept, as a whole or in parts.
     pub(super) fn keeps(&self, section: usize) -> bool {
         self.kept.get(section).copied().unwrap_or(false)
     }
 
-    /// Let a section go that is found empty later.
+    /// Drop a section that is found empty later.
     pub(super) fn drop(&mut self, section: usize) {
         self.set(section, false);
     }
@@ -140,7 +137,7 @@ impl SectionDisposition {
         }
     }
 
-    /// Groups that another module's replaces go with all their members.
+    /// Drop the groups that another module's group replaces, with all their members.
     fn replace_groups(
         &mut self,
         input: &Input<'_>,
@@ -150,11 +147,11 @@ impl SectionDisposition {
         for &group in &plan.discarded_groups {
             let group = group as usize;
             if input.role(group) != Role::Group {
-                return Err(input.about(group, "planned as a replaced group, and is none"));
+                return Err(input.about(group, "planned as a replaced group, and is no group"));
             }
             for member in group_members(input, group)? {
                 if matches!(by_atom.get(member), Some(Some(Action::Keep | Action::Stub))) {
-                    return Err(input.about(member, "planned to stay in a group that is replaced"));
+                    return Err(input.about(member, "planned to be kept in a group that is replaced"));
                 }
                 self.set(member, false);
             }
@@ -163,7 +160,7 @@ impl SectionDisposition {
         Ok(())
     }
 
-    /// A group whose members all went goes too.
+    /// Drop the groups whose members are all dropped.
     fn empty_groups(&mut self, input: &Input<'_>) -> Result<()> {
         for index in 1..input.sections.len() {
             if input.role(index) == Role::Group && self.keeps(index) {
@@ -176,41 +173,48 @@ impl SectionDisposition {
         Ok(())
     }
 
-    /// `SHF_LINK_ORDER`: what is ordered after a section does not outlive it (gABI, "Sections").
+    /// Check `SHF_LINK_ORDER`: a section is dropped with the one that it is ordered after (gABI, "Sections").
     fn check_order(
         &self,
         input: &Input<'_>,
         summary: &ModuleSummary,
         plan: &ModulePlan,
-        parts: &SplitSections<'_>,
+        split: &SplitSections<'_>,
     ) -> Result<()> {
         for (atom, action) in summary.atoms.iter().zip(&plan.atoms) {
             let Some(target) = atom.link_order.filter(|_| *action != Action::Drop) else { continue };
             let index = atom.section as usize;
-            let (after, _) = parts.atom(target)?;
+            let (after, _) = split.atom(target)?;
             if !self.keeps(index) {
                 continue;
             }
-            if parts.atom(target)?.1 == Action::Drop || !self.keeps(after.section as usize) {
-                return Err(input.about(index, "stays, but the section that it is ordered after goes"));
+            if split.atom(target)?.1 == Action::Drop || !self.keeps(after.section as usize) {
+                return Err(
+                    input.about(index, "is kept, but the section that it is ordered after is dropped")
+                );
             }
-            if parts.of(atom.section).is_none() && parts.run_of(target).is_some() {
-                return Err(input.about(index, "is ordered after a section of which only a part stays"));
+            if split.of(atom.section).is_none() && split.part_of(target).is_some() {
+                return Err(input.about(index, "is ordered after a divided section"));
             }
         }
         Ok(())
     }
 
-    /// Number the sections that stay, in their old order.
+    /// Number the kept sections, in their old order.
     pub(super) fn number(
         &self,
         input: &Input<'_>,
-        parts: &SplitSections<'_>,
+        split: &SplitSections<'_>,
         relocations: &PartRelocations,
     ) -> SectionNumbering {
-        let runs_of = |table: &[(u32, u32)], old: u32| -> Vec<u32> {
+        let parts_of = |table: &[(u32, u32)], old: u32| -> Vec<u32> {
             let start = table.partition_point(|(section, _)| *section < old);
-            table.iter().skip(start).take_while(|(section, _)| *section == old).map(|(_, run)| *run).collect()
+            table
+                .iter()
+                .skip(start)
+                .take_while(|(section, _)| *section == old)
+                .map(|(_, part)| *part)
+                .collect()
         };
         let mut new = vec![0; self.kept.len()];
         let mut order = Vec::with_capacity(self.kept.len());
@@ -221,25 +225,25 @@ impl SectionDisposition {
             *slot = order.len() as u32;
             let section = old as u32;
             let target = match (input.role(old), input.sections.get(old)) {
-                (Role::Relocations, Some(header)) => parts.of(header.sh_info.get(LE)),
+                (Role::Relocations, Some(header)) => split.of(header.sh_info.get(LE)),
                 _ => None,
             };
-            if let Some(divided) = parts.of(section) {
-                let runs = 0..divided.runs.len() as u32;
-                order.extend(runs.map(|run| Slot::Part { section, run }));
-                let fresh = runs_of(&relocations.new, section).into_iter();
-                order.extend(fresh.map(|run| Slot::NewRelocations { target: section, run }));
+            if let Some(divided) = split.of(section) {
+                let parts = 0..divided.parts.len() as u32;
+                order.extend(parts.map(|part| Slot::Part { section, part }));
+                let fresh = parts_of(&relocations.new, section).into_iter();
+                order.extend(fresh.map(|part| Slot::NewRelocations { target: section, part }));
             } else if target.is_some() {
-                let runs = runs_of(&relocations.old, section).into_iter();
-                order.extend(runs.map(|run| Slot::Relocations { section, run }));
+                let parts = parts_of(&relocations.old, section).into_iter();
+                order.extend(parts.map(|part| Slot::Relocations { section, part }));
             } else {
                 order.push(Slot::Whole(section));
             }
         }
-        if parts.has_stubs() {
+        if split.has_stubs() {
             order.extend([Slot::Stubs, Slot::StubRelocations]);
         }
-        if parts.addresses().is_some() {
+        if split.plan.addresses.is_some() {
             order.push(Slot::Addrsig);
         }
         SectionNumbering { new, order }
@@ -247,7 +251,7 @@ impl SectionDisposition {
 }
 
 impl SectionNumbering {
-    /// The new index of an old section, of the first one where it is several; `None` if it goes.
+    /// The new index of an old section or of its first part; `None` if it is dropped.
     pub(super) fn of(&self, old: u32) -> Option<u32> {
         match self.new.get(old as usize) {
             Some(0) if old != 0 => None,
@@ -255,13 +259,13 @@ impl SectionNumbering {
         }
     }
 
-    /// The new index of a run of a divided section.
-    pub(super) fn part(&self, section: u32, run: u32) -> Option<u32> {
-        let index = self.of(section)?.checked_add(run)?;
-        (self.order.get(index as usize) == Some(&Slot::Part { section, run })).then_some(index)
+    /// The new index of a part.
+    pub(super) fn part(&self, section: u32, part: u32) -> Option<u32> {
+        let index = self.of(section)?.checked_add(part)?;
+        (self.order.get(index as usize) == Some(&Slot::Part { section, part })).then_some(index)
     }
 
-    /// The new indices of everything that is of an old section.
+    /// The new indices of an old section, its parts and their relocation sections.
     pub(super) fn all_of(&self, old: u32) -> impl Iterator<Item = u32> + '_ {
         let first = self.of(old).unwrap_or(0);
         let slots = self.order.get(first as usize..).unwrap_or(&[]);
@@ -270,7 +274,7 @@ impl SectionNumbering {
     }
 }
 
-/// The old indices of a group's members, in the order in which it lists them.
+/// The old indices of a group's members, in its order.
 pub(super) fn group_members(input: &Input<'_>, group: usize) -> Result<Vec<usize>> {
     let words: &[object::U32<object::LittleEndian>] = input.table(group)?;
     let mut members = Vec::with_capacity(words.len());

@@ -1,11 +1,8 @@
-//! String tables with the strings that nothing names any more left out.
+//! String tables without the strings that are no longer used.
 //!
-//! The ranges that are still named are copied in their old order, and overlapping ones once, so strings that
-//! shared a tail still do and no sorting of strings is needed. Every byte of a name is preserved.
-//!
-//! Left out: merging strings that the input did not merge.
+//! The used ranges are copied in their old order, and overlapping ones once, so strings that shared a tail still do.
 
-/// A string table being compacted: first [`note`](Self::note) every offset in use, then [`finish`](Self::finish).
+/// A string table that is compacted: [`note`](Self::note) every offset in use, then [`finish`](Self::finish).
 #[derive(Debug)]
 pub(super) struct StringTable<'a> {
     old: &'a [u8],
@@ -13,29 +10,28 @@ pub(super) struct StringTable<'a> {
     verbatim: bool,
 }
 
-/// A string table with only the names that are still in use.
+/// A string table with the used strings.
 #[derive(Debug, Default)]
 pub(super) struct PrunedStringTable {
     pub(super) bytes: Vec<u8>,
-    /// Old start, old end (behind the NUL) and new start of each range that was copied, by old start.
+    /// Old start, old end (behind the NUL) and new start of each copied range, by old start.
     ranges: Vec<(u32, u32, u32)>,
 }
 
 impl<'a> StringTable<'a> {
-    /// A table over the old bytes. A `verbatim` one keeps them all, because something that we don't rewrite
-    /// names strings in it too.
+    /// A table of the old bytes. A `verbatim` table keeps all, because a section that is not rewritten uses its strings.
     pub(super) fn new(old: &'a [u8], verbatim: bool) -> Self {
         StringTable { old, used: Vec::new(), verbatim }
     }
 
-    /// The string at `offset` is in use.
+    /// Note that the string at `offset` is in use.
     pub(super) fn note(&mut self, offset: u32) {
         if !self.verbatim {
             self.used.push(offset);
         }
     }
 
-    /// Copy what is in use. Offset 0 is the empty string (gABI, "String Table").
+    /// Copy the used strings. Offset 0 is the empty string (gABI, "String Table").
     pub(super) fn finish(mut self) -> PrunedStringTable {
         if self.verbatim {
             let end = u32::try_from(self.old.len()).unwrap_or(u32::MAX);
@@ -61,7 +57,7 @@ impl<'a> StringTable<'a> {
 }
 
 impl PrunedStringTable {
-    /// The new offset of the string at an old one; 0, the empty string, if it was not noted.
+    /// The new offset of a string; 0, the empty string, if it was not noted.
     pub(super) fn new_offset(&self, old: u32) -> u32 {
         let next = self.ranges.partition_point(|(start, _, _)| *start <= old);
         match next.checked_sub(1).and_then(|i| self.ranges.get(i)) {
@@ -94,7 +90,7 @@ mod tests {
         let new = table.finish();
         assert_eq!(new.bytes, b"\0.rela.text.f\0g\0");
         assert_eq!((new.new_offset(1), new.new_offset(6), new.new_offset(19)), (1, 6, 14));
-        assert_eq!(new.new_offset(14), 0, "a string that was not noted is gone");
+        assert_eq!(new.new_offset(14), 0, "a string that was not noted is dropped");
     }
 
     #[test]

@@ -1,22 +1,22 @@
-//! Tables that hold symbol or section indices: groups, `.llvm_addrsig`, the call-graph profile.
+//! Tables that hold symbol or section indices: groups, `.llvm_addrsig`, the call-graph profile, and the table of stubs.
 //!
-//! Each is rewritten in the order of the input, entries of what is dropped left out. Safe because each entry is a
-//! fact by itself: a group loses members, the address-significance table loses symbols that do not exist any
-//! more, the profile loses edges of functions that do not. Sources: gABI "Section Groups"; LLVM's
+//! Each keeps its order, without the entries of dropped sections and symbols. Sources: gABI "Section Groups"; LLVM's
 //! "Extensions" (`SHT_LLVM_ADDRSIG`, `SHT_LLVM_CALL_GRAPH_PROFILE`).
 
 use object::{I64, LittleEndian, U32, U64, elf, pod};
 use summaries::native::significance::Significance;
 
+use super::cursor::{Cursor, uleb};
 use super::input::{ADDRSIG as SHT_LLVM_ADDRSIG, Input, LE, Rela, Role, Shdr, SymbolPlace};
 use super::parts::SplitSections;
 use super::sections::{SectionNumbering, group_members};
-use super::symbol_table::{EmittedSymbol, EmittedSymbols};
+use super::symbols::{EmittedSymbol, EmittedSymbols};
+use super::write::{new_header, relocation};
 use crate::error::Result;
 
 type Rel = elf::Rel64<LittleEndian>;
 
-/// The contents of a group with the members that stay, all parts of each.
+/// The contents of a group with its kept members, and all parts of each.
 pub(super) fn group(
     input: &Input<'_>,
     sections: &SectionNumbering,
@@ -35,55 +35,42 @@ pub(super) fn group(
 
 /// The symbols that the `.llvm_addrsig` in section `index` lists: ULEB128 indices.
 pub(super) fn listed(input: &Input<'_>, index: usize) -> Result<Vec<u32>> {
-    let mut data = input.data(index)?;
+    let mut cursor = Cursor::new(input.data(index)?, 0);
     let mut listed = Vec::new();
-    while !data.is_empty() {
-        let (symbol, rest) =
-            read_uleb(data).ok_or_else(|| input.about(index, "is no list of symbol indices"))?;
-        data = rest;
-        listed.push(symbol);
+    while !cursor.rest().is_empty() {
+        let symbol = cursor.uleb().ok().and_then(|symbol| u32::try_from(symbol).ok());
+        listed.push(symbol.ok_or_else(|| input.about(index, "is no list of symbol indices"))?);
     }
     Ok(listed)
 }
 
-/// `.llvm_addrsig` of the output. If the address of a section mattered, so do those of all its parts.
+/// Append the contents of `.llvm_addrsig`. For a listed section it lists all parts.
 pub(super) fn addrsig(
     input: &Input<'_>,
     symbols: &EmittedSymbols,
-    parts: &SplitSections<'_>,
+    split: &SplitSections<'_>,
     index: usize,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     for symbol in listed(input, index)? {
-        if let Some(divided) = parts.of_symbol(input, symbol)? {
-            symbols.runs_of(divided.section).for_each(|new| write_uleb(new, out));
+        if let Some(divided) = split.of_symbol(input, symbol)? {
+            symbols.parts_of(divided.section).for_each(|new| uleb(out, new.into()));
         } else if let Some(new) = symbols.of(symbol) {
-            write_uleb(new, out);
+            uleb(out, new.into());
         }
     }
     Ok(())
 }
 
-fn read_uleb(data: &[u8]) -> Option<(u32, &[u8])> {
-    let mut value: u64 = 0;
-    for (i, byte) in data.iter().enumerate().take(5) {
-        value |= u64::from(byte & 0x7f) << (7 * i);
-        if byte & 0x80 == 0 {
-            return Some((u32::try_from(value).ok()?, data.get(i + 1..)?));
-        }
-    }
-    None
-}
-
 /// The name of the address-significance table.
 pub(super) const ADDRSIG: &[u8] = b".llvm_addrsig";
 
-/// `.llvm_addrsig` for an object that has none: every symbol of the output, but those of functions that can be folded and
-/// those undefined ones whose address nothing here forms.
+/// The contents of a new `.llvm_addrsig`. It lists all symbols of the output except those of foldable functions, and undefined ones whose
+/// address is not taken here.
 pub(super) fn new_addrsig(
     input: &Input<'_>,
     symbols: &EmittedSymbols,
-    parts: &SplitSections<'_>,
+    split: &SplitSections<'_>,
     addresses: &Significance,
 ) -> Result<Vec<u8>> {
     let mentioned = |old: usize| addresses.mentioned.get(old) == Some(&true);
@@ -94,15 +81,15 @@ pub(super) fn new_addrsig(
             (EmittedSymbol::Undefined | EmittedSymbol::WeakUndefined, _) | (_, SymbolPlace::Undefined) => {
                 mentioned(old)
             }
-            (EmittedSymbol::AsItWas, SymbolPlace::Section(section)) => match parts.of(section) {
-                // Those of the parts are listed below, the first one's among them.
+            (EmittedSymbol::AsItWas, SymbolPlace::Section(section)) => match split.of(section) {
+                // The section symbols of parts are listed below.
                 Some(_) if symbol.st_type() == elf::STT_SECTION => false,
                 Some(divided) => {
                     let home = symbols.homes.binary_search_by_key(&(old as u32), |h| h.symbol).ok();
-                    let run = home.and_then(|h| symbols.homes.get(h)).and_then(|h| divided.run(h.run));
-                    !run.is_some_and(|r| r.foldable)
+                    let home = home.and_then(|h| symbols.homes.get(h));
+                    !home.map(|h| divided.part(h.part)).transpose()?.is_some_and(|r| r.foldable)
                 }
-                None => !parts.is_foldable(section),
+                None => !split.is_foldable(section),
             },
             (EmittedSymbol::AsItWas, _) => symbol.st_type() != elf::STT_FILE,
         };
@@ -110,44 +97,26 @@ pub(super) fn new_addrsig(
             listed.push(new);
         }
     }
-    for divided in &parts.sections {
-        for (_, index) in divided.runs.iter().zip(0..).filter(|(run, _)| !run.foldable) {
+    for divided in &split.sections {
+        for (_, index) in divided.parts.iter().zip(0..).filter(|(part, _)| !part.foldable) {
             let lost =
                 || input.about(divided.section as usize, format!("part {index} has no symbol to list"));
-            listed.push(symbols.run(divided.section, index).ok_or_else(lost)?);
+            listed.push(symbols.part(divided.section, index).ok_or_else(lost)?);
         }
     }
     listed.sort_unstable();
     let mut out = Vec::with_capacity(listed.len() * 2);
-    listed.iter().for_each(|symbol| write_uleb(*symbol, &mut out));
+    listed.iter().for_each(|symbol| uleb(&mut out, (*symbol).into()));
     Ok(out)
 }
 
-/// The header of such a table. Linkers take one that is tied to the symbol table and excluded from their output.
+/// The header of the new table. Linkers read a table that is linked to the symbol table and has `SHF_EXCLUDE`.
 pub(super) fn addrsig_header(name: u32, symbol_table: u32) -> Shdr {
-    Shdr {
-        sh_name: U32::new(LE, name),
-        sh_type: U32::new(LE, SHT_LLVM_ADDRSIG),
-        sh_flags: U64::new(LE, elf::SectionFlags(elf::SHF_EXCLUDE.0)),
-        sh_addr: U64::default(),
-        sh_offset: U64::default(),
-        sh_size: U64::default(),
-        sh_link: U32::new(LE, symbol_table),
-        sh_info: U32::default(),
-        sh_addralign: U64::new(LE, 1),
-        sh_entsize: U64::default(),
-    }
+    let header = new_header(name, SHT_LLVM_ADDRSIG, elf::SHF_EXCLUDE.0, 1);
+    Shdr { sh_link: U32::new(LE, symbol_table), ..header }
 }
 
-fn write_uleb(mut value: u32, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// A call-graph profile with the edges that stay: the weights, and the relocations that name their ends.
+/// The kept edges of a call-graph profile: the weights, and the relocations that name their ends.
 #[derive(Debug, Default)]
 pub(super) struct Profile {
     /// The index of the section in the input.
@@ -157,8 +126,8 @@ pub(super) struct Profile {
     pub(super) relocations: Vec<u8>,
 }
 
-/// Rewrite the call-graph profile, if there is one that has relocations: the ends of an edge are named by two
-/// `R_X86_64_NONE` relocations (LLVM writes them without addends on x86-64 too).
+/// Rewrite the call-graph profile, if there is one with relocations. Two `R_X86_64_NONE` relocations name the ends of an edge. LLVM
+/// writes them without addends, also on x86-64.
 pub(super) fn profile(input: &Input<'_>, symbols: &EmittedSymbols) -> Result<Option<Profile>> {
     let mut all = (1..input.sections.len()).filter(|i| input.role(*i) == Role::ProfileRelocations);
     let Some(relocation_section) = all.next() else { return Ok(None) };
@@ -175,7 +144,7 @@ pub(super) fn profile(input: &Input<'_>, symbols: &EmittedSymbols) -> Result<Opt
     };
     let (edges, rest) = input.data(index)?.as_chunks::<8>();
     if !rest.is_empty() || entries.len() != edges.len() * 2 {
-        return Err(input.about(index, "has not two relocations for each weight"));
+        return Err(input.about(index, "does not have two relocations for each weight"));
     }
     let mut profile = Profile { section: index, relocation_section, ..Profile::default() };
     for (weight, ends) in edges.iter().zip(entries.as_chunks::<2>().0) {
@@ -189,7 +158,7 @@ pub(super) fn profile(input: &Input<'_>, symbols: &EmittedSymbols) -> Result<Opt
         profile.weights.extend_from_slice(weight);
         for (entry, symbol) in [(from, new_from), (to, new_to)] {
             if entry.r_type(LE, false) != elf::R_X86_64_NONE {
-                return Err(input.about(index, "is relocated by something else than R_X86_64_NONE"));
+                return Err(input.about(index, "has a relocation other than R_X86_64_NONE"));
             }
             let mut new = *entry;
             new.r_offset = U64::new(LE, offset);
@@ -200,4 +169,56 @@ pub(super) fn profile(input: &Input<'_>, symbols: &EmittedSymbols) -> Result<Opt
         }
     }
     Ok(Some(profile))
+}
+
+/// The name of the table of stubs. It makes the table debug information to linkers. With `--gc-sections` GNU ld drops any
+/// other section that has relocations and no flags, and gold may refuse it.
+pub(super) const STUBS: &[u8] = b".debug_lto_prune_stubs";
+pub(super) const STUB_RELOCATIONS: &[u8] = b".rela.debug_lto_prune_stubs";
+
+/// The contents of the table of stubs and of its relocation section. An entry is a relocated 64-bit address, the size in 32 bits, and
+/// the name with a NUL, without padding.
+#[derive(Debug, Default)]
+pub(super) struct StubTable {
+    pub(super) bytes: Vec<u8>,
+    pub(super) relocations: Vec<u8>,
+}
+
+/// The table for the stubs of an object, by section and place. `explain-trap` reads it.
+pub(super) fn stubs(
+    input: &Input<'_>,
+    split: &SplitSections<'_>,
+    symbols: &EmittedSymbols,
+) -> Result<StubTable> {
+    // The symbols of each part (section, part). Global symbols come first, since the linker knows the function by them.
+    let mut names: Vec<((u32, u32), bool, usize)> = Vec::new();
+    for home in symbols.homes.iter().filter(|h| h.stub.is_some()) {
+        let symbol = home.symbol as usize;
+        let local = symbol < input.first_global;
+        if let SymbolPlace::Section(section) = input.place(symbol)?
+            && !input.symbol_name(symbol).is_empty()
+        {
+            names.push(((section, home.part), local, symbol));
+        }
+    }
+    names.sort_unstable();
+    let mut table = StubTable::default();
+    for divided in &split.sections {
+        for (part, code) in divided.stubs() {
+            let place = (divided.section, part);
+            let first = names.partition_point(|(p, _, _)| *p < place);
+            let name = names.get(first).filter(|(p, _, _)| *p == place);
+            let name = name.map_or(input.section_name(divided.section as usize), |n| input.symbol_name(n.2));
+            let symbol = symbols
+                .part(divided.section, part)
+                .ok_or_else(|| input.about(divided.section as usize, "a stub in it has no section symbol"))?;
+            let entry = relocation(table.bytes.len() as u64, elf::R_X86_64_64, symbol, 0);
+            table.relocations.extend_from_slice(pod::bytes_of(&entry));
+            table.bytes.extend_from_slice(&[0; 8]);
+            table.bytes.extend_from_slice(&(code.size() as u32).to_le_bytes());
+            table.bytes.extend_from_slice(name);
+            table.bytes.push(0);
+        }
+    }
+    Ok(table)
 }

@@ -9,6 +9,5 @@ mod links;
 mod planner;
 mod random;
 mod split;
-mod splitter;
 mod stub;
 mod tools;

@@ -1,15 +1,16 @@
-//! The files that the linker gets: pruned objects, and archives of them.
+//! The files for the linker: pruned objects, and archives of them.
 //!
-//! Copies lie in numbered folders and keep the basename, so that file patterns of scripts, `--exclude-libs` and
-//! messages see the names that they know; [`CopyNames`] turns a copy's path back into the original's. Safe because each is written as it is made, and
-//! read again from its file to be verified. Left out: the words by which the linker finds them ([`input_block`]).
+//! Copies are in numbered folders and keep their basenames, so file patterns of scripts, `--exclude-libs` and
+//! messages still match. [`CopyNames`] restores the originals' paths. Each file is written when it is made, and read
+//! again to be verified.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -17,9 +18,9 @@ use rayon::prelude::*;
 use summaries::{ModuleKind, ModuleSummary};
 
 use super::ahead::EmittedAhead;
-use super::copy_names::CopyNames;
 use super::link_line::{begins_inputs, input_block, member_of};
 use super::{ExplicitDebug, archive, bitcode, cached, debug, object};
+use crate::args::words;
 use crate::config::{Config, Dialect, LineArg};
 use crate::error::{Error, Result, Stage, all_or_first_error};
 use crate::ids::{DsoId, ModuleId};
@@ -29,19 +30,19 @@ use crate::paths::without_dots;
 use crate::plan::{ModulePlan, Plan};
 use crate::resolve::Resolution;
 
-/// The product of emission: where the pruned objects are, and the line that links them.
+/// The result of emission: the pruned objects, and the line that links them.
 #[derive(Debug)]
 pub struct EmittedLink {
-    /// Arguments of the linker, but for the output.
+    /// The linker's arguments except the output.
     pub line: Vec<LineWord>,
     pub names: CopyNames,
     /// The files that were written, in the order of the line.
     files: Vec<PathBuf>,
-    /// Where each pruned module lies, by load position. `None`: it is untouched.
+    /// The place of each pruned module, by load position; `None` if it is unmodified.
     objects: Vec<Option<ModulePlace>>,
 }
 
-/// Where a module lies in the files that were written.
+/// The place of a module in the written files.
 #[derive(Debug, Clone, Copy)]
 struct ModulePlace {
     file: usize,
@@ -50,7 +51,7 @@ struct ModulePlace {
 }
 
 impl EmittedLink {
-    /// The pruned module at this load position, as the linker reads it; `None` if it is untouched.
+    /// The pruned module at this load position, from its file; `None` if it is unmodified.
     ///
     /// # Errors
     /// The file can't be read.
@@ -64,14 +65,14 @@ impl EmittedLink {
     }
 }
 
-/// What is there of a module before it is emitted.
+/// The state of a module before it is emitted.
 #[derive(Debug)]
 pub enum EmissionSource {
-    /// Emission begins with the module itself.
+    /// The original module, which is not rewritten yet.
     Original,
-    /// The object with explicit debug information: its code is divided.
+    /// The object with explicit debug information, if its code is divided.
     Explicit(ExplicitDebug),
-    /// What an earlier link made of it by the same plan.
+    /// The pruned object, from the cache or precomputed.
     Pruned(Vec<u8>),
 }
 
@@ -83,24 +84,22 @@ pub enum LineWord {
     Output(Vec<OsString>),
 }
 
-/// What emission reads: the inputs, what is known of them, and the plan.
 #[derive(Clone, Copy)]
 pub struct EmissionInputs<'s> {
     pub config: &'s Config,
     pub inputs: &'s Inputs,
     pub resolution: &'s Resolution<'s>,
-    /// The elements are in load order, as the plan has the modules.
     pub summaries: &'s [&'s ModuleSummary],
     pub plan: &'s Plan,
-    /// What [`prepare`] made, in load order.
+    /// The result of [`prepare`], in load order.
     pub emission_sources: &'s [EmissionSource],
-    /// DSOs on the line that the plain link records in DT_NEEDED.
+    /// Whether the plain link records a DSO in DT_NEEDED.
     pub needed: &'s (dyn Fn(DsoId) -> bool + Sync),
-    /// Why entries of debug information stay, by load position. Emission adds to it.
+    /// The reason why debug entries are kept, by load position. Emission adds to it.
     pub uncollected: &'s Mutex<BTreeMap<usize, String>>,
 }
 
-/// How many bytes [`emit`] writes at most, if no module grows.
+/// The largest number of bytes that [`emit`] writes, if no module grows.
 pub fn most_written(sources: EmissionInputs<'_>) -> u64 {
     let EmissionInputs { inputs, resolution, plan, .. } = sources;
     let is_written = |position: usize, module: ModuleId| {
@@ -110,7 +109,7 @@ pub fn most_written(sources: EmissionInputs<'_>) -> u64 {
     loaded.chain(&resolution.late).map(|module| inputs.module_bytes(*module).len() as u64).sum()
 }
 
-/// Rewrite what is touched and write the files into `dir`. No more of what is written is in memory than what the threads are at.
+/// Rewrite the modified modules, and write the files into `dir`. One module is buffered per thread.
 pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<EmittedLink> {
     let mut files = OutputFiles {
         dir,
@@ -125,7 +124,7 @@ pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<EmittedLink> {
     let mut line = Vec::new();
     for arg in &sources.config.line {
         if begins_inputs(sources, arg) {
-            // lld searches the folders of a script only after it has read the script.
+            // lld searches the folders of a script after it has read the script.
             let first = if sources.config.linker.dialect == Dialect::Lld { scripts.len() } else { 0 };
             line.extend(scripts.drain(..first).flat_map(|(_, words)| words).map(LineWord::Word));
             line.extend(block.take().into_iter().flatten().map(LineWord::Word));
@@ -138,7 +137,7 @@ pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<EmittedLink> {
                 }
             }
             LineArg::Output(words) => line.push(LineWord::Output(words.clone())),
-            // Among the inputs it is part of the block.
+            // If it is among the inputs, the block has it.
             LineArg::Defsym(_) if block.is_none() => {}
             LineArg::Defsym(words) | LineArg::Other(words) => {
                 line.extend(words.iter().cloned().map(LineWord::Word));
@@ -149,7 +148,7 @@ pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<EmittedLink> {
     Ok(EmittedLink { line, names: files.names, files: written, objects })
 }
 
-/// The words of each `-T` with its index among the inputs. A script that names inputs is replaced by a copy that names none.
+/// The words of each `-T` with its index among the inputs. A copy without inputs replaces a script that names inputs.
 fn scripts(sources: EmissionInputs<'_>, files: &mut OutputFiles<'_>) -> Vec<(usize, Vec<OsString>)> {
     let EmissionInputs { config, inputs, .. } = sources;
     let mut words_of = |arg: &LineArg| {
@@ -166,8 +165,8 @@ fn scripts(sources: EmissionInputs<'_>, files: &mut OutputFiles<'_>) -> Vec<(usi
     config.line.iter().filter_map(&mut words_of).collect()
 }
 
-/// All modules before emission, in load order: taken from the cache, or with explicit debug information where code is divided and there is some. The
-/// error of a module says why nothing of it may go.
+/// All modules before emission, in load order: from the cache, or with explicit debug information where code is
+/// divided. An error means that nothing of the module may be dropped.
 pub fn prepare(link: LinkInputs<'_>, plan: &Plan) -> Vec<Result<EmissionSource>> {
     let LinkInputs { config, inputs, resolution, summaries, cached: cache, .. } = link;
     let ahead = EmittedAhead::of_link(config, inputs, resolution, plan);
@@ -177,7 +176,8 @@ pub fn prepare(link: LinkInputs<'_>, plan: &Plan) -> Vec<Result<EmissionSource>>
             return Ok(EmissionSource::Original);
         }
         let made_ahead = ahead.as_ref().and_then(|ahead| ahead.get(inputs, module, summary, plan));
-        // An object that an action should have made is not taken from the cache, so that a missing action is noticed.
+        // An object that a build action should have made is not taken from the cache, so that a missing action is
+        // noticed.
         let is_awaited = ahead.is_some() && inputs.files[inputs.modules[module].file].interface.is_some();
         let of_cache = || cached::get(cache, position, plan).filter(|_| !is_awaited);
         if let Some(pruned) = made_ahead.or_else(of_cache) {
@@ -188,10 +188,11 @@ pub fn prepare(link: LinkInputs<'_>, plan: &Plan) -> Vec<Result<EmissionSource>>
     resolution.loaded.par_iter().zip(summaries).enumerate().map(one).collect()
 }
 
-/// A module before emission: with explicit debug information where its code is divided and there is some, or unwind entries become some.
+/// Prepare a module. It gets explicit debug information if its code is divided, or if unwind entries become debug
+/// information.
 ///
 /// # Errors
-/// Its debug information can't be made explicit, so that nothing of it may go.
+/// Its debug information can't be made explicit. Then nothing of it may be dropped.
 pub fn prepare_module(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Result<EmissionSource> {
     let may_have = summary.kind == ModuleKind::Native
         && (plan.writes_debug_frame || summaries::have_debug_info(&summary.atoms));
@@ -202,7 +203,7 @@ pub fn prepare_module(original: &[u8], summary: &ModuleSummary, plan: &ModulePla
     Ok(explicit.map_or(EmissionSource::Original, EmissionSource::Explicit))
 }
 
-/// The pruned module at this load position; `None` if it is untouched. It is borrowed if an earlier link made it.
+/// The pruned module at this load position; `None` if it is unmodified. A cached one is borrowed.
 ///
 /// # Errors
 /// It can't be emitted as planned.
@@ -224,8 +225,7 @@ pub fn pruned_module(sources: EmissionInputs<'_>, position: usize) -> Result<Opt
     Ok(Some(Cow::Owned(object)))
 }
 
-/// One module by its plan, starting from `emission_source`. The second value says why entries of its debug information were kept that should
-/// have been removed.
+/// Rewrite one module by its plan. The second value is the reason why entries of its debug information are kept.
 ///
 /// # Errors
 /// It can't be emitted as planned.
@@ -251,7 +251,6 @@ pub fn rewrite_module(
     })
 }
 
-/// What a file to be written holds.
 pub(super) enum FileContent {
     /// The pruned object at this load position.
     Object(usize),
@@ -259,11 +258,10 @@ pub(super) enum FileContent {
     Archive(std::ops::Range<usize>),
     /// The text of a linker script.
     Script(Vec<u8>),
-    /// An archive of members that the plain link has not loaded so far.
+    /// An archive of members that are not loaded.
     Unloaded(Vec<ModuleId>),
 }
 
-/// The files that are to be written, each with its contents.
 pub(super) struct OutputFiles<'d> {
     dir: &'d Path,
     dialect: Dialect,
@@ -272,7 +270,7 @@ pub(super) struct OutputFiles<'d> {
 }
 
 impl OutputFiles<'_> {
-    /// A path in a folder of its own, under the basename of `original`.
+    /// A path in a new folder, with the basename of `original`.
     pub(super) fn add(&mut self, original: &str, content: FileContent) -> OsString {
         let base = original.rsplit('/').next().unwrap_or(original).to_owned();
         let folder = self.dir.join(self.names.originals.len().to_string());
@@ -286,12 +284,12 @@ impl OutputFiles<'_> {
         path.into_os_string()
     }
 
-    /// Write all files: where each pruned module came to lie, by load position.
+    /// Write all files. Returns the place of each pruned module, by load position.
     fn write(&self, sources: EmissionInputs<'_>) -> Result<Vec<Option<ModulePlace>>> {
         let one = |(file, (path, content)): (usize, &(PathBuf, FileContent))| {
             let failed = |e| Error::io(Stage::Emit, path, "write a pruned copy", e);
             if let Some(folder) = path.parent() {
-                // The folder that it is in is not made again: a signal may just have removed it.
+                // The parent is not created again: a signal may just have removed it.
                 std::fs::create_dir(folder).map_err(failed)?;
             }
             match content {
@@ -337,10 +335,129 @@ impl OutputFiles<'_> {
     }
 }
 
-/// The offsets of the members. Large ones go to the file as they are: there is no copy of the archive in memory.
+/// Write an archive, and return the offsets of its members. Large ones are not buffered.
 fn write_archive(path: &Path, members: &[(&str, &[u8])]) -> std::io::Result<Vec<u64>> {
     let mut file = BufWriter::with_capacity(1 << 16, File::create(path)?);
     let offsets = archive::write(&mut file, members)?;
     file.flush()?;
     Ok(offsets)
+}
+
+#[derive(Debug, Default)]
+pub struct CopyNames {
+    /// The parent of the numbered folders, with a trailing slash.
+    prefix: String,
+    /// By folder number: the copy's basename, and the original's path.
+    originals: Vec<(String, String)>,
+}
+
+impl CopyNames {
+    /// Replace each copy's path by that of its original. Other paths in its folder get the original's folder, because
+    /// lld names native code of bitcode so.
+    pub fn restore(&self, text: &[u8]) -> Vec<u8> {
+        let prefix = self.prefix.as_bytes();
+        let mut out = Vec::with_capacity(text.len());
+        let mut rest = text;
+        while !prefix.is_empty()
+            && let Some(at) = find(rest, prefix)
+        {
+            out.extend_from_slice(&rest[..at]);
+            rest = &rest[at..];
+            let tail = &rest[prefix.len()..];
+            let digits = tail.iter().take_while(|c| c.is_ascii_digit()).count();
+            let number = std::str::from_utf8(&tail[..digits]).ok().and_then(|n| n.parse::<usize>().ok());
+            let known = number.and_then(|n| self.originals.get(n));
+            match known.filter(|_| tail.get(digits) == Some(&b'/')) {
+                Some((base, original)) => match tail[digits + 1..].strip_prefix(base.as_bytes()) {
+                    Some(behind) => {
+                        out.extend_from_slice(original.as_bytes());
+                        rest = behind;
+                    }
+                    None => {
+                        out.extend_from_slice(folder(original).as_bytes());
+                        rest = &tail[digits + 1..];
+                    }
+                },
+                None => {
+                    out.extend_from_slice(prefix);
+                    rest = tail;
+                }
+            }
+        }
+        out.extend_from_slice(rest);
+        out
+    }
+}
+
+/// The folder of a file or archive as lld writes it before a name: with a slash, or empty.
+fn folder(original: &str) -> String {
+    let archive = original.split_once('(').filter(|_| original.ends_with(')'));
+    let file = archive.map_or(original, |(archive, _)| archive);
+    let mut path = without_dots(&Path::new(file).with_file_name("_"));
+    path.pop();
+    path
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|w| w == needle)
+}
+
+/// `--prune-emit=DIR`: keep the pruned objects as a folder, with a script that links them again.
+///
+/// Copies keep their numbered folders, because basenames may repeat. Unmodified files are named in place. The script
+/// writes to its first argument, or to the output of the link.
+pub fn keep(sources: EmissionInputs<'_>, emitted: &EmittedLink, copies: &Path, dir: &Path) -> Result<()> {
+    let failed = |e| Error::io(Stage::Emit, dir, "keep the pruned objects", e);
+    std::fs::create_dir_all(dir).map_err(failed)?;
+    for entry in std::fs::read_dir(copies).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if !entry.file_type().map_err(failed)?.is_dir() {
+            continue;
+        }
+        let folder = dir.join(entry.file_name());
+        std::fs::create_dir_all(&folder).map_err(failed)?;
+        for file in std::fs::read_dir(entry.path()).map_err(failed)? {
+            let file = file.map_err(failed)?;
+            std::fs::copy(file.path(), folder.join(file.file_name())).map_err(failed)?;
+        }
+    }
+    let script = dir.join("link.sh");
+    std::fs::write(&script, text(sources, emitted, copies)).map_err(failed)?;
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).map_err(failed)
+}
+
+fn quoted(word: &OsStr) -> Vec<u8> {
+    words::for_shell(word).into_vec()
+}
+
+fn text(sources: EmissionInputs<'_>, emitted: &EmittedLink, copies: &Path) -> Vec<u8> {
+    let mut out =
+        b"#!/bin/sh\n# Links the pruned objects again; the output is the first argument, or what it was.\n"
+            .to_vec();
+    out.extend_from_slice(b"here=$(dirname \"$(readlink -f \"$0\")\")\nexec ");
+    out.extend(quoted(sources.config.linker.path.as_os_str()));
+    let prefix = [copies.as_os_str().as_bytes(), b"/"].concat();
+    for word in &emitted.line {
+        // A temporary file of the compiler, which no longer exists when the script runs.
+        if matches!(word, LineWord::Word(w) if w.as_bytes().starts_with(b"-plugin-opt=-fresolution=")) {
+            continue;
+        }
+        out.extend_from_slice(b" \\\n  ");
+        match word {
+            LineWord::Output(_) => {
+                out.extend_from_slice(b"-o \"${1:-");
+                out.extend(sources.config.output.as_os_str().as_bytes());
+                out.extend_from_slice(b"}\"");
+            }
+            LineWord::Word(word) => match word.as_bytes().strip_prefix(&prefix[..]) {
+                Some(rest) => {
+                    out.extend_from_slice(b"\"$here\"/");
+                    out.extend(quoted(OsStr::from_bytes(rest)));
+                }
+                None => out.extend(quoted(word)),
+            },
+        }
+    }
+    out.push(b'\n');
+    out
 }

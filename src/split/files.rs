@@ -1,11 +1,10 @@
-//! Files in and out: objects, archives, folders of them, and pipes.
+//! The files: objects, archives, folders of them, and pipes.
 //!
-//! An archive keeps its members, their order and names, and its symbol table, since nothing that a symbol table lists changes. It is
-//! written as `ar -D` writes it: dates, owners and modes are fixed. A file from which nothing was divided stays as it is, byte for
-//! byte.
+//! An archive keeps its members, their order and names, and its symbol table, which division does not change. It is
+//! written as `ar -D` writes it: dates, owners and modes are fixed. A file without divided objects is passed through.
 //!
-//! Nothing is written before everything is divided: files are put into their places by renaming at the end, so that an error leaves
-//! none behind, and nobody sees half of one.
+//! Files are renamed into their places after all are divided. So an error leaves no output, and no reader sees a
+//! half-written file.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::divide;
-use super::options::{SplitOptions, SplitRequest};
+use super::SplitRequest;
+use super::divide::{self, SplitOptions};
 use super::report::{ObjectReport, SplitFileReport, SplitOutcome};
 use crate::emit::archive;
 use crate::error::{Error, Result, Stage};
@@ -25,13 +24,13 @@ use crate::made_ahead::same_file;
 
 const PIPE: &str = "-";
 
-/// A file to be put into its place.
+/// A written file, and its final path.
 struct PendingFile {
     file: tempfile::NamedTempFile,
     path: PathBuf,
 }
 
-/// Divide what is asked for, and write it.
+/// Divide the requested inputs, and write them.
 pub(super) fn split(request: &SplitRequest) -> Result<Vec<SplitFileReport>> {
     let mut reports = Vec::new();
     let Some(output) = &request.output else {
@@ -65,7 +64,7 @@ pub(super) fn split(request: &SplitRequest) -> Result<Vec<SplitFileReport>> {
     let (divided, report) = contents(input, &bytes, Unknown::Error, request.options)?;
     reports.extend(report);
     let bytes = divided.as_ref().unwrap_or(&bytes);
-    // Pipes and devices can't be replaced.
+    // Pipes and devices can't be renamed over.
     let direct = fs::metadata(output).is_ok_and(|m| !m.is_file());
     if is_pipe(output) {
         let mut out = std::io::stdout().lock();
@@ -97,7 +96,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|e| Error::io(Stage::Load, path, "read", e))
 }
 
-/// `bytes` in a file beside `path`, with the mode of the file `like`.
+/// Write `bytes` to a file in the folder of `path`, with the mode of the file `like`.
 fn beside(path: &Path, bytes: &[u8], like: Option<&Path>) -> Result<PendingFile> {
     let cannot = |e| Error::io(Stage::Emit, path, "write", e);
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -116,15 +115,15 @@ fn put(written: PendingFile) -> Result<()> {
     persisted.map(drop).map_err(|e| Error::io(Stage::Emit, &written.path, "write", e.error))
 }
 
-/// What to do with a file that is neither object nor archive.
+/// The handling of a file that is neither object nor archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unknown {
     Error,
-    /// It was not named, but is in a folder that was.
+    /// It is passed through, because only its folder was named.
     Pass,
 }
 
-/// All files of a folder, in the order of their names, and those of the folders in it; links are not followed.
+/// All files of a folder and its subfolders, in the order of their names. Links are not followed.
 fn walk(folder: &Path) -> Result<Vec<PathBuf>> {
     let cannot = |e| Error::io(Stage::Load, folder, "read the folder", e);
     let mut paths = Vec::new();
@@ -143,7 +142,7 @@ fn walk(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// The files of a folder, rewritten where they are.
+/// Rewrite the files of a folder in place.
 fn in_folder(
     folder: &Path,
     options: SplitOptions,
@@ -165,7 +164,7 @@ fn in_place(
     written: &mut Vec<PendingFile>,
     reports: &mut Vec<SplitFileReport>,
 ) -> Result<()> {
-    // A link stays one: what it leads to is rewritten.
+    // The target of a link is rewritten, and the link is kept.
     let path = fs::canonicalize(path).map_err(|e| Error::io(Stage::Load, path, "find", e))?;
     let bytes = read(&path)?;
     let (divided, report) = contents(&path, &bytes, unknown, options)?;
@@ -176,7 +175,7 @@ fn in_place(
     Ok(())
 }
 
-/// A copy of a folder with objects and archives divided. It is made beside the place where it is to be.
+/// Copy a folder with divided objects and archives. The copy is made next to its final place.
 fn folder(
     input: &Path,
     output: &Path,
@@ -188,7 +187,7 @@ fn folder(
     }
     let cannot = |e| Error::io(Stage::Emit, output, "make the folder", e);
     let parent = output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Before the copy is begun, which may lie in the folder itself.
+    // The list is made first, since the copy may be in the folder itself.
     let paths = walk(input)?;
     let copy = tempfile::Builder::new().prefix(".lto-prune").tempdir_in(parent).map_err(cannot)?;
     let mode = fs::metadata(input).map_err(cannot)?.permissions();
@@ -214,7 +213,7 @@ fn folder(
     fs::rename(copy.keep(), output).map_err(cannot)
 }
 
-/// A file divided; `None` for one that stays as it is, and no report for one that is not looked into.
+/// Divide the contents of a file; `None` if nothing changes. There is no report for a file that is not read.
 fn contents(
     path: &Path,
     bytes: &[u8],
@@ -247,7 +246,7 @@ fn contents(
     }
 }
 
-/// The members of an archive, divided; `None` if all stay as they are.
+/// Divide the members of an archive; `None` if nothing changes.
 fn members(
     name: &str,
     bytes: &[u8],

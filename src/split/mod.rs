@@ -1,35 +1,30 @@
-//! `lto-prune split IN -o OUT`: objects rewritten as if they had been built with `-ffunction-sections`, so that the `--gc-sections`
-//! of any linker prunes them, with nothing of ours in the link.
+//! `lto-prune split IN -o OUT`: objects as if they had been built with `-ffunction-sections`, so that `--gc-sections`
+//! of any linker prunes them.
 //!
-//! Built from the passes of a link: a module is summarised at the level `functions`, each of its atoms becomes a section
-//! ([`pieces`]), emission writes it and verify reads it again ([`divide`]). What was proved of the atoms holds for sections as well:
-//! every reference from one to another is a relocation of the divided object, and so an edge for the linker. Nothing goes.
-//!
-//! Left out: what a linker decides of the whole link, so that no function is dropped whose address is taken but never called, and
-//! whatever the front end leaves whole.
+//! It uses the passes of a link: the module is summarised at the level `functions`, each atom becomes a section,
+//! emission writes the object and verify reads it again ([`divide`]). Every reference between atoms is a relocation
+//! of the divided object, and so an edge for the linker. No atom is dropped.
 
 mod divide;
 mod files;
-mod names;
-mod options;
-mod pieces;
 mod report;
 
-pub use options::HELP;
-
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use lexopt::prelude::{Long, Short, Value};
+
+use self::divide::SplitOptions;
 use crate::error::{Error, Result, Stage};
 use crate::terminal;
 
-/// Do what the words ask for.
+/// Run `lto-prune split` with these arguments.
 ///
 /// # Errors
-/// A mistake in the options, an input that can't be read or is neither object nor archive, an output that can't be written. Then
-/// nothing is written.
+/// An option is wrong, an input is unreadable or neither object nor archive, or an output can't be written. Then nothing is written.
 pub fn run(words: &[OsString]) -> Result<ExitCode> {
-    let Some(request) = options::parse(words)? else {
+    let Some(request) = parse(words)? else {
         print!("{HELP}");
         return Ok(ExitCode::SUCCESS);
     };
@@ -42,4 +37,84 @@ pub fn run(words: &[OsString]) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+pub const HELP: &str = "\
+lto-prune split: rewrite objects as if they had been built with -ffunction-sections
+
+Each function gets a section of its own (.text.NAME, with gcc's prefixes .text.hot., .text.unlikely. and so on), so that the
+--gc-sections of any linker drops what a program can't reach, with nothing else to do at link time.
+
+Usage:
+  lto-prune split [--data] IN -o OUT                IN: an object, an archive, a folder of them, or - (standard input);
+                                                    OUT: a file, a new folder, or - (standard output)
+  lto-prune split [--data] --in-place FILE...       rewrite objects, archives and folders where they are
+
+Options:
+  --data                                            objects of data too, as with -fdata-sections
+  --report=FILE                                     what was divided and what was not, as JSON, in place of the text on
+                                                    standard error
+
+What can't be divided safely stays whole, and what is no object stays as it is. On an error nothing is written.
+
+Examples:
+  lto-prune split libz.a -o split/libz.a && gcc -Wl,--gc-sections main.o split/libz.a -o main
+  lto-prune split --data --in-place build/*.o
+";
+
+#[derive(Debug)]
+struct SplitRequest {
+    inputs: Vec<PathBuf>,
+    /// Without it the inputs are rewritten in place.
+    output: Option<PathBuf>,
+    options: SplitOptions,
+    report: Option<PathBuf>,
+}
+
+/// Read the words; `None` if they ask for help.
+fn parse(words: &[OsString]) -> Result<Option<SplitRequest>> {
+    let wrong = |message: String| {
+        Error::new(
+            Stage::Arguments,
+            format!("{message}; usage: lto-prune split [--data] IN -o OUT, see split --help"),
+        )
+    };
+    let mistake = |e: lexopt::Error| wrong(e.to_string());
+    let mut request = SplitRequest {
+        inputs: Vec::new(),
+        output: None,
+        options: SplitOptions { data: false },
+        report: None,
+    };
+    let mut in_place = false;
+    let mut parser = lexopt::Parser::from_args(words);
+    while let Some(arg) = parser.next().map_err(mistake)? {
+        match arg {
+            Short('h') | Long("help") => return Ok(None),
+            Long("data") => request.options.data = true,
+            Long("in-place") => in_place = true,
+            Short('o') | Long("output") => {
+                let output = PathBuf::from(parser.value().map_err(mistake)?);
+                if request.output.replace(output).is_some() {
+                    return Err(wrong("-o is there twice".to_owned()));
+                }
+            }
+            Long("report") => {
+                let report = parser.value().map_err(mistake)?;
+                if report.is_empty() {
+                    return Err(wrong("--report needs a file".to_owned()));
+                }
+                request.report = Some(PathBuf::from(report));
+            }
+            Value(input) => request.inputs.push(PathBuf::from(input)),
+            other => return Err(mistake(other.unexpected())),
+        }
+    }
+    match (&request.output, in_place) {
+        _ if request.inputs.is_empty() => Err(wrong("there is no input".to_owned())),
+        (None, false) => Err(wrong("there is no output: -o OUT, or --in-place".to_owned())),
+        (Some(_), true) => Err(wrong("-o and --in-place are two outputs".to_owned())),
+        (Some(_), false) if request.inputs.len() > 1 => Err(wrong("-o takes one input".to_owned())),
+        _ => Ok(Some(request)),
+    }
 }

@@ -1,7 +1,7 @@
-//! What was divided and what was not, for people and as JSON.
+//! The report of division, as text and as JSON.
 //!
-//! Counted are sections that hold several functions or objects (*monolithic* ones), those of groups left out, which are for one
-//! function by themselves: only there is something to divide. A limit counts with the bytes that it keeps whole.
+//! It counts sections with several functions or objects, except sections of groups. A limit counts with the bytes
+//! that it keeps together.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,24 @@ use summaries::{
     Atom, AtomKind, Definition, Limit, LimitRecord, ModuleSummary, SymbolKind, atom_flags, have_debug_info,
 };
 
-use super::names;
-use super::options::SplitOptions;
-use super::pieces::{Pieces, has_hub, may_be_divided};
+use super::divide::{SectionNames, SplitOptions, has_hub, is_of_compilers, may_be_divided};
 use crate::report::table::count;
 use crate::terminal::printable;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SplitOutcome {
     Divided,
-    /// Sections of code only: with more, emission or the check of it failed.
+    /// Only its code is divided, because emission or verification failed with more.
     DividedLess(String),
-    /// It stays because there is nothing to divide.
+    /// There is nothing to divide in the object.
     AsItWas,
-    /// It stays because it was not understood.
+    /// The object has an unknown form.
     Limited {
         limit: &'static str,
         detail: String,
     },
-    /// Emission or the check of it failed.
     Failed(String),
-    /// It stays because it is no object of this machine.
+    /// It is no object of this machine.
     Foreign(&'static str),
 }
 
@@ -61,7 +58,7 @@ pub(super) struct SectionReport {
     bytes: u64,
     divided: u64,
     pieces: usize,
-    /// What is whole in it and why: name of the limit, bytes, detail.
+    /// The undivided bytes by reason: name of the limit, bytes, detail.
     limits: Vec<(&'static str, u64, String)>,
 }
 
@@ -78,7 +75,7 @@ pub(super) struct SplitFileReport {
     pub(super) objects: Vec<ObjectReport>,
 }
 
-/// Nothing of the section could be divided, and no limit says why.
+/// No part of the section could be divided, and there is no limit.
 const TIED: &str = "tied-together";
 /// The reason for data where `--data` is missing.
 const NOT_ASKED: &str = "not-asked";
@@ -88,17 +85,16 @@ const NAMED_SECTION: &str = Limit::NamedSection.name();
 const INTERNAL: &str = "internal";
 
 impl ObjectReport {
-    /// A member that is not looked into.
+    /// The report of a member that is not read.
     pub(super) fn foreign(name: &str, what: &'static str) -> Self {
         let outcome = SplitOutcome::Foreign(what);
         ObjectReport { name: name.to_owned(), outcome, sections: Vec::new() }
     }
 
-    /// The report of an object: its summary, and what was made of it.
     pub(super) fn new(
         name: &str,
         summary: &ModuleSummary,
-        pieces: Option<&Pieces>,
+        names: Option<&SectionNames>,
         outcome: SplitOutcome,
         options: SplitOptions,
     ) -> Self {
@@ -120,7 +116,7 @@ impl ObjectReport {
                 continue;
             }
             let bytes = atoms.iter().fold(0u64, |sum, a| sum.saturating_add(a.size));
-            let parts = pieces.map_or(0, |p| {
+            let parts = names.map_or(0, |p| {
                 let named = summary.atoms.iter().zip(p);
                 named.filter(|(a, name)| a.section == first.section && name.is_some()).count()
             });
@@ -136,7 +132,7 @@ impl ObjectReport {
                 _ if parts > 1 => {}
                 _ if !code && !options.data => limits = whole(NOT_ASKED, "--data divides it"),
                 _ if !limits.is_empty() => {}
-                _ if !may_be_divided(summary, first) || !names::is_of_compilers(summary.name(first.name)) => {
+                _ if !may_be_divided(summary, first) || !is_of_compilers(summary.name(first.name)) => {
                     limits = whole(NAMED_SECTION, "the program may find it by its name, or walk over it");
                 }
                 _ if !code && has_hub(summary, range) => {
@@ -157,7 +153,7 @@ impl ObjectReport {
     }
 }
 
-/// What a limit says, without the name of the section.
+/// The detail of a limit, without the name of the section.
 fn detail(record: &LimitRecord) -> String {
     match record.detail.strip_prefix("section ").and_then(|d| d.split_once(": ")) {
         Some((_, what)) => what.to_owned(),
@@ -165,14 +161,14 @@ fn detail(record: &LimitRecord) -> String {
     }
 }
 
-/// Data that compilers put objects into one after the other.
+/// Whether an atom is of a section into which compilers put several objects.
 fn is_plain_data(atom: &Atom) -> bool {
     use atom_flags::{MERGE, STANDARD_FAMILY};
     let kind = matches!(atom.kind, AtomKind::ReadOnlyData | AtomKind::Data | AtomKind::Bss);
     kind && atom.has(STANDARD_FAMILY) && !atom.has(MERGE)
 }
 
-/// In how many places of each section a function or object begins.
+/// By section, the number of places at which a function or object begins.
 fn places(summary: &ModuleSummary) -> BTreeMap<u32, usize> {
     let mut all: Vec<(u32, u64)> = Vec::new();
     for symbol in &summary.symbols {
@@ -202,7 +198,7 @@ struct SplitTotals {
     pieces: usize,
     bytes: u64,
     divided: u64,
-    /// By limit: bytes, and one place where it was met.
+    /// By limit: bytes, and an example.
     limits: BTreeMap<&'static str, (u64, String)>,
 }
 
@@ -255,7 +251,8 @@ impl SplitTotals {
     }
 }
 
-/// The report for a terminal: for each file the sums, what was left whole by limit, and what could not be looked into.
+/// The report for a terminal: for each file the sums, the undivided bytes by limit, and the objects that were not
+/// read.
 pub(super) fn text(files: &[SplitFileReport]) -> String {
     let mut out = String::new();
     for file in files {
@@ -286,7 +283,7 @@ impl ObjectReport {
         matches!(self.outcome, SplitOutcome::Divided | SplitOutcome::DividedLess(_))
     }
 
-    /// What kept the object from being divided, or from being divided further.
+    /// The reason why the object is not divided, or not completely.
     fn trouble(&self) -> Option<String> {
         match &self.outcome {
             SplitOutcome::Divided | SplitOutcome::AsItWas => None,

@@ -1,12 +1,11 @@
-//! The address-significance table of an emitted object whose original has none.
+//! The check of a new address-significance table.
 //!
-//! What the table leaves out, the linker may fold. So it must be there if and only if the plan says so, and by the emitted
-//! object alone: whatever a relocation refers to that is not the distance of a direct call or jump must be listed, and so
-//! must be each section with a symbol that is not code with an FDE from its first byte on, in the original. A global symbol is
-//! listed by itself, since another definition may prevail; of a local one any symbol of its section will do. A function
-//! that has the bytes of a `lea` of a place in itself must be listed too.
-//!
-//! Left out: other ways to form an own address, which take decoding to see.
+//! The linker may fold functions that the table omits. The table must exist exactly if the plan has one, and it is
+//! checked with the emitted object alone. It must list every symbol with a relocation that is not the distance of a
+//! direct call or jump. It must list each section with a symbol, unless it is code whose original has an FDE from its
+//! first byte on. A global symbol must be listed itself, since another definition may prevail; of a local one any
+//! symbol of its section suffices. A function with the bytes of a `lea` of a place in itself must be listed too.
+//! Other ways to form its own address are not checked.
 
 use goblin::elf::reloc::{R_X86_64_PC32, R_X86_64_PLT32};
 use goblin::elf::section_header as sh;
@@ -72,7 +71,6 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
             let safe = match place {
                 _ if listed.get(entry.symbol) == Some(&true) => true,
                 SymbolSection::Section(to) if local => unique.get(to) == Some(&true),
-                // Absolute: folding moves nothing of it.
                 SymbolSection::Special(_) if local => true,
                 _ => false,
             };
@@ -104,7 +102,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether the function at the start of a section of the emitted object is kept without its FDE. Then no function of the link needs one.
+/// Whether the function at the start of a section is kept without its FDE. Then no function of the link needs one.
 fn loses_entry(pair: &Pair<'_>, section: usize) -> bool {
     let place = match pair.part_of_new(section) {
         Some(part) => Some((part.old, part.start)),
@@ -114,7 +112,7 @@ fn loses_entry(pair: &Pair<'_>, section: usize) -> bool {
 }
 
 /// By symbol: whether the table lists it.
-fn listed(object: &Object<'_>, table: usize) -> Result<Vec<bool>> {
+pub(super) fn listed(object: &Object<'_>, table: usize) -> Result<Vec<bool>> {
     let mut listed = vec![false; object.symbol_count()];
     let (mut value, mut shift) = (0u64, 0u32);
     for byte in object.contents(table)? {
@@ -134,7 +132,7 @@ fn listed(object: &Object<'_>, table: usize) -> Result<Vec<bool>> {
     Ok(listed)
 }
 
-/// Whether a relocation is of type PC32 or PLT32 and behind the opcode of a direct call or jump.
+/// Whether a relocation is of type PC32 or PLT32, behind the opcode of a direct call or jump.
 fn is_branch(object: &Object<'_>, section: usize, entry: &RelocationEntry) -> Result<bool> {
     let code = object.sections.get(section).is_some_and(|s| s.sh_flags & u64::from(sh::SHF_EXECINSTR) != 0);
     let before = usize::try_from(entry.offset).ok().and_then(|at| object.contents(section).ok()?.get(..at));
@@ -142,7 +140,7 @@ fn is_branch(object: &Object<'_>, section: usize, entry: &RelocationEntry) -> Re
     Ok(code && matches!(entry.kind, R_X86_64_PC32 | R_X86_64_PLT32) && opcode)
 }
 
-/// Whether bytes like those of `lea` with a place of the same section, and without relocation, are anywhere.
+/// Whether there are bytes of a `lea` of a place in the same section, without a relocation.
 fn has_own_lea(bytes: &[u8], relocations: &[RelocationEntry]) -> bool {
     bytes.array_windows::<7>().enumerate().any(|(at, window)| {
         let [rex, opcode, operand, field @ ..] = window;

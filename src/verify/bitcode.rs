@@ -1,9 +1,9 @@
-//! A module of bitcode that was rewritten, read again and held against its plan.
+//! The check of a rewritten module of bitcode against its plan.
 //!
-//! Every value is there in its place: what is kept is what it was, a stub has a body that traps, and what is dropped is a weak declaration, which asks for no
-//! definition. Nothing that stays mentions what is gone: the linker would take a null address for it and say nothing, so this is asked of the
-//! IR itself, whatever references the plan was made from. Left out: metadata, which mentions nothing that code needs; and this shares its reader with
-//! emission, because there is no other, and the text of a stub's assembly.
+//! Every value must be in its place. A kept one is unchanged, the body of a stub traps, and a dropped one is a weak
+//! declaration, which needs no definition. No kept value may mention a dropped one: the linker would use a null
+//! address without a message. The IR itself is checked, and not the references that the plan was made from. Metadata
+//! is not checked, as code does not need it. The reader is that of emission, and so is the text of a stub's assembly.
 
 use summaries::bitcode;
 use summaries::bitcode::file::BitcodeFile;
@@ -20,10 +20,10 @@ use super::closure::SymbolFacts;
 use crate::emit::bitcode::{ValueFate, assembly};
 use crate::error::{Error, Result, Stage};
 
-/// Hold `pruned` against `original`, what was to be done with each value, and the name by which stubs report.
+/// Compare `pruned` with `original` and the fate of each value.
 ///
 /// # Errors
-/// The first value that is not what it has to be.
+/// The first value that is wrong.
 pub fn bitcode(
     name: &str,
     original: &[u8],
@@ -71,15 +71,14 @@ pub fn bitcode(
     }
 }
 
-/// What is wrong with the IR.
 enum IrMismatch {
-    /// The first value stays and mentions the second, which is dropped.
+    /// The first value is kept and mentions the second, which is dropped.
     Mention(String, String),
-    /// What the value of this name is made of is not what it was, or of a stub no body that traps.
+    /// The value of this name changed, or is a stub that does not trap.
     Body(String),
 }
 
-/// What is wrong in the `pruned` bytes with what stays; names are those of the original file.
+/// The first mistake in the kept values of the `pruned` bytes. Names are those of the original file.
 fn wrong(
     file: &BitcodeFile<'_>,
     (original, pruned): (&[u8], &[u8]),
@@ -114,7 +113,7 @@ fn wrong(
             }
         }
         let (Some(old), Some(reader)) = (before.reader(m)?, ir.reader(m)?) else { continue };
-        // Bodies are in order of their functions, and those of dropped ones are gone.
+        // Bodies are in the order of their functions, without those of dropped ones.
         let mut bodies = 0..of_ir.bodies.len();
         for index in 0..before.modules.get(m).map_or(0, |m| m.bodies.len()) {
             let Some(was) = old.body(index)? else { continue };
@@ -142,7 +141,7 @@ fn wrong(
     Ok(None)
 }
 
-/// What a global value is made of beside its body, which is in another place once others are gone.
+/// A global value without its body, whose place changes when other bodies are dropped.
 fn without_body(global: &Global) -> Global {
     let mut global = *global;
     if let GlobalKind::Function { body, .. } = &mut global.kind {
@@ -151,7 +150,7 @@ fn without_body(global: &Global) -> Global {
     global
 }
 
-/// Whether a body is the assembly that says who it is and traps, and then nothing.
+/// Whether a body is the assembly that traps, and `unreachable`.
 fn traps(module: &IrModule, body: &Body, expected: &str) -> bool {
     let [first, last] = body.instructions.as_slice() else { return false };
     let InstructionKind::Call(call) = &first.kind else { return false };
@@ -175,15 +174,15 @@ fn word(action: ValueFate) -> &'static str {
 fn is_right(old: &GlobalValue<'_>, new: &GlobalValue<'_>, action: ValueFate) -> bool {
     let is_weak = new.declaration && new.linkage == Linkage::ExternWeak;
     match action {
-        // Intrinsics stay, whatever is said of them.
+        // Intrinsics are always kept.
         ValueFate::Drop => is_weak || old == new && old.is_intrinsic(),
         ValueFate::Keep => old == new,
         ValueFate::Stub => old == new && !new.declaration,
     }
 }
 
-/// What a module of bitcode, rewritten or as it was, defines and refers to. A rewritten one has no symbol table, and what
-/// inline assembly names is in that of the `original` alone; the assembly stays.
+/// The names that a module of bitcode defines and refers to. A rewritten module has no symbol table. Names in inline
+/// assembly are only in that of the `original`, and the assembly is kept.
 pub fn bitcode_facts<'a>(original: &'a [u8], pruned: Option<&'a [u8]>) -> SymbolFacts {
     let symbols = |bytes: &'a [u8]| bitcode::read(bytes).map(|file| symbols::of_file(&file).symbols);
     let mut all = symbols(pruned.unwrap_or(original)).unwrap_or_default();
@@ -192,7 +191,7 @@ pub fn bitcode_facts<'a>(original: &'a [u8], pruned: Option<&'a [u8]>) -> Symbol
         all.extend(of_assembly);
     }
     let defined = all.iter().filter(|s| !s.undefined).map(|s| s.name);
-    // What is weak needs no definition.
+    // A weak reference needs no definition.
     let referenced = all.iter().filter(|s| s.undefined && !s.weak).map(|s| s.name);
     SymbolFacts::new(defined, referenced)
 }

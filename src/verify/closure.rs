@@ -1,12 +1,12 @@
-//! The closure of symbol references: whatever the objects of the pruned link refer to is defined.
+//! The closure of symbol references: the pruned link defines every symbol that its objects need.
 //!
-//! A global symbol that a relocation of an allocated section refers to must be defined in some object, or elsewhere
-//! (a shared library, the linker), or have been undefined in the plain link too. Weak references count as well:
-//! one that the pruning left without definition would silently become a null pointer.
+//! A global symbol with a relocation in an allocated section must be defined in an object or elsewhere (a shared
+//! library, the linker), or be undefined in the plain link too. This also holds for weak references: without a
+//! definition they would become null pointers.
 //!
-//! Names are compared by hashes of 64 bits, so that no object has to stay in memory for the sake of its names: that a missing definition is
-//! overlooked for one of ten million others takes a chance of one in 10^12. Left out: which of several definitions is taken; references of
-//! debug information, which keep nothing.
+//! Names are compared by hashes of 64 bits, so no object has to stay in memory. For ten million names, the chance to
+//! overlook a missing definition is one in 10^12. Which of several definitions prevails is not checked, and neither
+//! are references of debug information, which keep nothing.
 
 use std::hash::BuildHasher;
 
@@ -16,7 +16,7 @@ use rustc_hash::{FxBuildHasher, FxHashSet};
 use super::elf::{Object, SymbolSection, by_target, error};
 use crate::error::{Error, Result};
 
-/// A name of a symbol, by its hash of 64 bits.
+/// The hash of a symbol's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameHash(u64);
 
@@ -26,7 +26,7 @@ impl NameHash {
     }
 }
 
-/// What one object contributes: names it defines, and names that it refers to and does not define.
+/// The names that an object defines, and those that it refers to and does not define.
 #[derive(Debug, Default)]
 pub struct SymbolFacts {
     defined: Vec<NameHash>,
@@ -38,7 +38,7 @@ impl SymbolFacts {
         defined: impl Iterator<Item = &'a [u8]>,
         referenced: impl Iterator<Item = &'a [u8]>,
     ) -> Self {
-        // `NAME@@VERSION` is the default version, and defines NAME too.
+        // `NAME@@VERSION` is the default version, and also defines NAME.
         let stem = |name: &'a [u8]| {
             let at = name.windows(2).position(|w| w == b"@@");
             at.and_then(|at| name.get(..at))
@@ -51,7 +51,7 @@ impl SymbolFacts {
     }
 }
 
-/// Read what an object contributes; can be done for all objects in parallel.
+/// Read the names of an object; can be done for all objects in parallel.
 ///
 /// # Errors
 /// Stage verify: it is no object that can be read.
@@ -96,8 +96,9 @@ fn names(bytes: &[u8]) -> Result<VisibleNames<'_>> {
     Ok(names)
 }
 
-/// The first reference of the objects, as they are linked, to a name that none of them defines: the position of the object, and the name.
-/// `defined_elsewhere` says whether a name needs no definition of theirs: a shared library or the linker defines it, or nothing does in the plain link.
+/// The first reference to a name that no object defines: the position of the object, and the name.
+/// `defined_elsewhere` says whether a name needs no definition in the objects: a shared library or the linker defines
+/// it, or it is undefined in the plain link.
 pub fn missing(
     objects: &[SymbolFacts],
     defined_elsewhere: &dyn Fn(NameHash) -> bool,
@@ -108,7 +109,7 @@ pub fn missing(
     referenced.into_iter().find(|(_, name)| !defined.contains(name) && !defined_elsewhere(*name))
 }
 
-/// What is said of a reference that [`missing`] found in the object `bytes`.
+/// The error for a reference that [`missing`] found in the object `bytes`.
 pub fn missing_error(file: &str, bytes: &[u8], missing: NameHash) -> Error {
     let error = error("is referred to, and its definition was dropped").in_file(file);
     let names = names(bytes).map(|names| names.referenced).unwrap_or_default();

@@ -1,9 +1,10 @@
-//! Debug information of an object whose code is in parts: what can be seen without reading it entry by entry.
+//! The debug information of a divided object, without reading its entries.
 //!
-//! Emission makes every address in it explicit, so that lists, line number programs and abbreviations are others than in the
-//! original. Held here: entries of units keep their places, so their section keeps its length; programs, lists and tables of
-//! ranges are chains of lengths that end where their sections do; and each relocation means a place in a part that stays, or its
-//! end, unless the original means a place outside of the section too: a pointer may be said to lie before its object. That the answers of debuggers are those of the plain link is held by tests (`it::debuginfo`).
+//! Emission makes every address explicit, so lists, line number programs and abbreviations differ from the original.
+//! Entries of units keep their places, so their section keeps its length. Programs, lists and tables of ranges must
+//! be chains of lengths that end with their sections. Each relocation must mean a place in a kept part, or its end.
+//! The exception is a place that is outside of the section in the original too, as a pointer may lie before its
+//! object. Tests compare the answers of debuggers (`it::debuginfo`).
 
 use goblin::elf::section_header as sh;
 use goblin::elf::sym::{STT_SECTION, st_type};
@@ -59,7 +60,8 @@ pub(super) fn check(pair: &Pair<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether debug information of the original means the place `addend` of the part `new`, and that place is outside of the section.
+/// Whether debug information of the original means the place `addend` of the part `new`, and the place is outside of
+/// the section.
 fn was_outside(pair: &Pair<'_>, new: usize, addend: i64) -> Result<bool> {
     let Some(part) = pair.part_of_new(new) else { return Ok(false) };
     let place = addend.wrapping_add(part.start as i64);
@@ -82,7 +84,7 @@ fn was_outside(pair: &Pair<'_>, new: usize, addend: i64) -> Result<bool> {
     Ok(false)
 }
 
-/// Units, each with its 32-bit length before it, up to the end of the section (DWARF 5, 7.2.2).
+/// Check that a section consists of units, each with its 32-bit length before it (DWARF 5, 7.2.2).
 fn check_chain(pair: &Pair<'_>, section: usize, bytes: &[u8]) -> Result<()> {
     let header = pair.new.sections.get(section);
     if header.is_some_and(|s| s.sh_flags & u64::from(sh::SHF_COMPRESSED) != 0) {

@@ -164,12 +164,12 @@ impl DescribedEntries {
                 let value = reader.form(*form, unit.version)?;
                 let relocation = unit.relocations.get(at as u64);
                 match (*name, *form) {
-                    // What it skips may be removed.
+                    // Its target may be removed.
                     (AT_SIBLING, _) => {}
                     (_, 0x11..=0x15) => {
                         self.references.push(unit.start as u64 + value);
                     }
-                    // One to a symbol of another object leads nowhere here.
+                    // A reference to a symbol of another object is not checked.
                     (_, 0x10) => match relocation {
                         None => self.references.push(value),
                         Some(entry) => {
@@ -197,7 +197,7 @@ impl DescribedEntries {
     }
 }
 
-/// The length of a unit's header, in bytes: that of a type unit has a signature and an offset too, that of a skeleton the number of its file.
+/// The length of a unit's header in bytes. A type unit also has a signature and an offset, and a skeleton unit an id.
 fn header_length(version: u64, kind: u64) -> usize {
     match (version >= 5, kind) {
         (false, _) => 11,
@@ -289,7 +289,7 @@ impl EntryCursor<'_> {
         Err(early())
     }
 
-    /// The value of an attribute as a number, 0 for what is none (DWARF 5, 7.5.6).
+    /// The value of an attribute as a number; 0 for other values (DWARF 5, 7.5.6).
     fn form(&mut self, form: u64, version: u64) -> Result<u64> {
         match form {
             0x10 if version <= 2 => self.number(8),

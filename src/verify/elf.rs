@@ -1,7 +1,7 @@
-//! A bounds-checked ELF reader for relocatable objects and linked files: goblin's, with each table checked against the file first.
+//! A bounds-checked ELF reader for relocatable objects and linked files: goblin's, with each table checked against
+//! the file first.
 //!
-//! Names are bytes, as in the file: goblin's own string tables take UTF-8 only and index all strings up front, which
-//! costs more than all else here.
+//! Names are bytes. The string tables of goblin accept UTF-8 only, and index all strings at the start, which is slow.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -75,7 +75,7 @@ pub(super) fn headers(bytes: &[u8]) -> Result<(Header, Vec<SectionHeader>, usize
     if usize::from(header.e_shentsize) != SHDR || bytes.len().saturating_sub(offset) < SHDR {
         return Err(error("the section header table is outside of the file"));
     }
-    // goblin reads the count from section 0 where the header has none, and bounds it by the file.
+    // If the header has no count, goblin reads it from section 0, and checks it against the file.
     let sections = SectionHeader::parse(bytes, offset, usize::from(header.e_shnum), context())
         .map_err(|e| error(e.to_string()))?;
     let names = match usize::from(header.e_shstrndx) {
@@ -212,7 +212,7 @@ impl<'a> Object<'a> {
         RelocSection::parse(data, 0, data.len(), rela, context()).map_err(|e| error(e.to_string()))
     }
 
-    /// Whether a section is a table that follows the others: no part of the program by itself.
+    /// Whether a section is a table that depends on other sections.
     pub(super) fn is_table(&self, index: usize) -> bool {
         self.tables.get(index).copied().unwrap_or(true)
     }
@@ -245,7 +245,7 @@ impl<'a> Object<'a> {
         self.sections.get(index).is_some_and(|s| s.sh_flags & u64::from(sh::SHF_ALLOC) != 0)
     }
 
-    /// Whether a section is compressed, so that offsets in it are no offsets in its bytes.
+    /// Whether a section is compressed, so that its offsets are not those of its bytes.
     pub(super) fn is_compressed(&self, index: usize) -> bool {
         self.sections.get(index).is_some_and(|s| s.sh_flags & u64::from(sh::SHF_COMPRESSED) != 0)
             || self.section_name(index).starts_with(b".zdebug")

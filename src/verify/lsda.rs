@@ -1,17 +1,18 @@
-//! The LSDA of an FDE in an exception table of which only a part stays: all that the personality routine reads of it must be there.
+//! The LSDA of an FDE in a divided exception table: all of it must be there.
 //!
-//! It reads what a routine reads to look for a handler (Itanium C++ ABI, "Exception Handling Tables"): header, call sites, action records,
-//! types and exception specifications. Each byte of these must be in the part that holds the first one.
+//! The check reads the same data as a personality routine that looks for a handler (Itanium C++ ABI, "Exception
+//! Handling Tables"): header, call sites, action records, types and exception specifications. Each byte must be in
+//! the part of the first one.
 
 use super::elf::{RelocationEntry, SymbolSection};
 use super::pair::Pair;
 
 const OMIT: u8 = 0xff;
 
-/// The first byte of an LSDA: section of the original, and offset in it.
+/// The start of an LSDA: section of the original, and offset in it.
 pub(super) type LsdaStart = (usize, u64);
 
-/// The LSDA that a relocation of an FDE means, if it is in a table of which only a part stays.
+/// The LSDA that a relocation of an FDE means, if its table is divided.
 pub(super) fn start(pair: &Pair<'_>, entry: &RelocationEntry) -> Option<LsdaStart> {
     let symbol = pair.old.symbol(entry.symbol)?;
     let SymbolSection::Section(section) = pair.old.place(entry.symbol, &symbol) else { return None };
@@ -76,7 +77,7 @@ fn read(bytes: &[u8], start: usize, next: usize) -> Option<usize> {
         }
         let action = scan.unsigned()? as usize;
         if scan.at > sites_end.min(next) {
-            // What aligns the next LSDA was taken for one more site.
+            // The padding before the next LSDA was read as a call site.
             if next < sites_end {
                 break;
             }
@@ -86,7 +87,7 @@ fn read(bytes: &[u8], start: usize, next: usize) -> Option<usize> {
             actions.push(sites_end.checked_add(action - 1)?);
         }
     }
-    // What was read of the next LSDA does not count.
+    // Bytes of the next LSDA do not count.
     if next < sites_end {
         scan.end = scan.end.min(sites_end.max(scan.types_end.unwrap_or(0)));
     }

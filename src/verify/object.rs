@@ -1,26 +1,19 @@
-//! One emitted object against its original and its plan.
+//! The check of one emitted object against its original and its plan.
 //!
-//! The emitted object must be well formed by itself (every index, offset and size in range), hold exactly the
-//! sections that the plan keeps, in order, each bit by bit as it was where the program can see it, and relocate them
-//! exactly as the original did; a section of which only a part stays is there in parts. What differs must be explained by the plan, else it is an error.
-//!
-//! Left out: whether the plan is right.
+//! The emitted object must be well formed: every index, offset and size is in range. It must have exactly the
+//! sections that the plan keeps, in order, with the same visible bytes, or the parts of a divided section. Its
+//! relocations must be those of the original. Every difference must follow from the plan.
 
 use goblin::elf::section_header as sh;
 
-use super::addresses;
 use super::elf::{Object, error, is_debug};
-use super::groups;
 use super::pair::{DEBUG_FRAME, ExpectedObject, Pair, is_new_section, parts_of};
 use super::parts::{self, EmittedPart};
-use super::relocations;
-use super::stubs;
 use super::symbols::SymbolMap;
-use super::unwind;
-use super::{debug, debug_entries};
+use super::{addresses, debug, debug_entries, relocations, unwind};
 use crate::error::Result;
 
-/// Check the object `emitted` in place of `original`. `name` is what errors call it.
+/// Check the object `emitted` against `original`. Errors name the file `name`.
 ///
 /// # Errors
 /// Stage verify, naming the section and symbol: a malformed table, a section that is missing, left over or
@@ -37,7 +30,7 @@ fn check(original: &[u8], emitted: &[u8], expected: &ExpectedObject) -> Result<(
     let (new_of_old, parts) = match_sections(&old, &new, expected, rewritten_debug)?;
     let pair = Pair { old, new, new_of_old, parts, rewritten_debug, expected };
     let symbols = SymbolMap::new(&pair)?;
-    groups::check(&pair, &symbols)?;
+    check_groups(&pair, &symbols)?;
     relocations::check(&pair, &symbols)?;
     unwind::check(&pair, &symbols)?;
     debug::check(&pair)?;
@@ -45,7 +38,7 @@ fn check(original: &[u8], emitted: &[u8], expected: &ExpectedObject) -> Result<(
     addresses::check(&pair)
 }
 
-/// Whether debug information must be there in another form: some code is in several parts, or goes with several functions.
+/// Whether debug information must be rewritten: some code is divided, or a section with several functions is dropped.
 pub(super) fn is_rewritten(old: &Object<'_>, expected: &ExpectedObject) -> bool {
     let is_code = |i: usize| old.sections.get(i).is_some_and(|s| s.is_executable());
     expected.drops_functions
@@ -53,7 +46,7 @@ pub(super) fn is_rewritten(old: &Object<'_>, expected: &ExpectedObject) -> bool 
             .any(|i| is_code(i) && expected.parts.of(i).is_some_and(|atoms| atoms.len() > 1))
 }
 
-/// Whether a section is there with the contents of a compressed one.
+/// Whether a compressed section is decompressed in the emitted object.
 pub(super) fn is_decompressed(old: &Object<'_>, before: usize, new: &Object<'_>, after: usize) -> bool {
     let alloc = old.is_alloc(before) || new.is_alloc(after);
     !alloc && old.is_compressed(before) && !new.is_compressed(after)
@@ -93,12 +86,12 @@ fn match_sections(
             *slot = j;
         }
     }
-    // Units whose spans became ranges may be the first that need such a section.
+    // Units whose spans became ranges may need such a section.
     while rewritten_debug && rest.next_if(|j| is_new_section(new.section_name(*j))).is_some() {}
     if expected.has_debug_frame {
         rest.next_if(|j| new.section_name(*j) == DEBUG_FRAME);
     }
-    stubs::check(new, &all_parts, &mut rest)?;
+    parts::check_stubs(new, &all_parts, &mut rest)?;
     if let Some(extra) = rest.next() {
         return Err(new.about(extra, "is planned to be dropped, and is there"));
     }
@@ -113,7 +106,7 @@ fn match_sections(
         let of_parts = parts_of(&all_parts, i).iter().map(|p| (p.new, p.start, p.end));
         for (j, start, end) in whole.into_iter().chain(of_parts) {
             let link = new.sections.get(j).map_or(0, |s| s.sh_link as usize);
-            // clang orders stack sizes after exception tables and jump tables, and they are of functions.
+            // clang orders stack sizes after exception tables and jump tables, though they describe functions.
             let is_of_table = old.sections.get(to).is_some_and(|s| !s.is_executable());
             let is_after = |(section, place): (usize, u64)| {
                 let parts = parts_of(&all_parts, section);
@@ -131,7 +124,7 @@ fn match_sections(
     Ok((new_of_old, all_parts))
 }
 
-/// Check everything that can be checked without the original.
+/// Check all that does not need the original.
 fn well_formed(new: &Object<'_>) -> Result<()> {
     let count = new.sections.len();
     for (i, section) in new.sections.iter().enumerate().skip(1) {
@@ -140,7 +133,7 @@ fn well_formed(new: &Object<'_>) -> Result<()> {
         if !alignment.is_power_of_two() {
             return Err(new.about(i, "has an alignment that is no power of two"));
         }
-        // A page is as much as a reader that maps the file can rely on.
+        // A reader that maps the file can rely on the alignment of a page.
         if !data.is_empty() && section.sh_offset % alignment.min(4096) != 0 {
             return Err(new.about(i, "is not aligned in the file"));
         }
@@ -189,11 +182,82 @@ fn group(new: &Object<'_>, index: usize, data: &[u8]) -> Result<()> {
         if member == 0 || member == index || member >= new.sections.len() {
             return Err(new.about(index, format!("has section {member} as a member, which is none")));
         }
-        // `ld -r` leaves the flag out of relocation sections.
+        // `ld -r` omits the flag in relocation sections.
         let says_so = |s: &sh::SectionHeader| s.sh_flags & u64::from(sh::SHF_GROUP) != 0;
         if !new.is_table(member) && !new.sections.get(member).is_some_and(says_so) {
             return Err(new.about(member, "is a member of a group and does not say so"));
         }
     }
     Ok(())
+}
+
+/// A group: its section, flags, signature and members.
+struct Group {
+    index: usize,
+    flags: u32,
+    signature: usize,
+    members: Vec<usize>,
+}
+
+fn groups(object: &Object<'_>) -> Result<Vec<Group>> {
+    let mut found = Vec::new();
+    for (index, section) in object.sections.iter().enumerate().filter(|(_, s)| s.sh_type == sh::SHT_GROUP) {
+        let (words, _) = object.contents(index)?.as_chunks::<4>();
+        let mut words = words.iter().map(|w| u32::from_le_bytes(*w));
+        found.push(Group {
+            index,
+            flags: words.next().unwrap_or(0),
+            signature: section.sh_info as usize,
+            members: words.map(|w| w as usize).collect(),
+        });
+    }
+    Ok(found)
+}
+
+/// Check the groups. The kept members of a group must be in one group of the same name and kind, since linkers keep or discard a
+/// group as a whole. A relocation section must be in the group of its target.
+fn check_groups(pair: &Pair<'_>, symbols: &SymbolMap) -> Result<()> {
+    let new_groups = groups(&pair.new)?;
+    let mut rest = new_groups.iter();
+    for old in groups(&pair.old)? {
+        let of = |m: &usize| -> Vec<usize> {
+            let whole = pair.new_of_old.get(*m).copied().filter(|n| *n != 0);
+            whole.into_iter().chain(pair.parts_of(*m).iter().map(|p| p.new)).collect()
+        };
+        let kept: Vec<usize> = old.members.iter().flat_map(of).collect();
+        let only_tables = old.members.iter().all(|m| pair.old.is_table(*m));
+        if kept.is_empty() && !only_tables {
+            continue;
+        }
+        let Some(new) = rest.next() else {
+            return Err(pair.old.about(old.index, "the group is missing"));
+        };
+        let linked = pair.new.sections.get(new.index).map_or(0, |s| s.sh_link as usize);
+        if new.flags != old.flags
+            || linked != pair.new.symbol_table
+            || !symbols.agrees(pair, old.signature, new.signature)
+        {
+            return Err(pair.new.about(new.index, "the group has another name or kind than before"));
+        }
+        let (tables, members): (Vec<usize>, Vec<usize>) =
+            new.members.iter().partition(|m| pair.new.is_table(**m));
+        if members != kept {
+            return Err(pair.new.about(new.index, "the group has other members than the plan keeps"));
+        }
+        let mut sorted = members;
+        sorted.sort_unstable();
+        for table in tables {
+            let of_target = pair.new.sections.get(table).is_some_and(|s| {
+                matches!(s.sh_type, sh::SHT_RELA | sh::SHT_REL)
+                    && sorted.binary_search(&(s.sh_info as usize)).is_ok()
+            });
+            if !of_target && !pair.new.is_unwind(table) {
+                return Err(pair.new.about(table, "is in a group that its target is not in"));
+            }
+        }
+    }
+    match rest.next() {
+        Some(extra) => Err(pair.new.about(extra.index, "the group is new, or should have gone")),
+        None => Ok(()),
+    }
 }

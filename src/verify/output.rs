@@ -1,7 +1,7 @@
-//! The linked file: that it is one, and the facts of it that the plain link must agree on.
+//! The linked file: it is well formed, and its facts must agree with those of the plain link.
 //!
-//! Decides nothing by itself but that the file is a whole ELF64 executable or shared library; `PlainOutput::difference` compares the
-//! facts. Left out: relocatable outputs, and everything behind the dynamic section.
+//! `PlainOutput::difference` compares the facts. Relocatable outputs are not read, and of the others nothing behind
+//! the dynamic section.
 
 use std::path::Path;
 
@@ -34,11 +34,10 @@ pub enum OutputType {
     SharedLibrary,
 }
 
-/// What the output says of itself.
 #[derive(Debug)]
 pub struct OutputFacts {
     pub kind: OutputType,
-    /// Address of the first instruction; 0 where there is none.
+    /// Address of the first instruction, or 0.
     pub entry: u64,
     /// The entries `DT_NEEDED`, in their order.
     pub needed: Vec<Vec<u8>>,
@@ -160,12 +159,12 @@ fn named(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExportedSymbol<'a> {
     pub name: &'a [u8],
-    /// Empty where it has none of this file's versions.
+    /// It is empty for a symbol without a version of this file.
     pub version: &'a [u8],
     pub by_default: bool,
 }
 
-/// What `.dynsym` defines and what it leaves undefined; both lists are sorted by name.
+/// The symbols that `.dynsym` defines, and those that it leaves undefined. Both lists are sorted by name.
 #[derive(Debug)]
 pub struct DynamicSymbols<'a> {
     pub defined: Vec<ExportedSymbol<'a>>,
@@ -181,7 +180,7 @@ impl<'a> DynamicSymbols<'a> {
 }
 
 impl OutputFacts {
-    /// What `.dynsym` defines and what it doesn't; `None` without such a table.
+    /// The dynamic symbols; `None` if there is no `.dynsym`.
     pub fn dynamic_symbols(&self) -> Result<Option<DynamicSymbols<'_>>> {
         let (_, sections, _) = headers(&self.bytes)?;
         let Some(section) = sections.iter().find(|s| s.sh_type == sh::SHT_DYNSYM) else { return Ok(None) };
@@ -218,7 +217,7 @@ fn version_names<'a>(table: &[u8], strings: &'a [u8]) -> Vec<(u16, &'a [u8])> {
     let word = |at: usize| Some(u32::from_le_bytes(*table.get(at..)?.first_chunk()?) as usize);
     let mut names = Vec::new();
     let mut at = 0;
-    // The least that an entry takes bounds their number.
+    // The minimum size of an entry bounds the number of entries.
     for _ in 0..table.len() / 20 {
         let entry = || Some((half(at + 2)?, half(at + 4)?, word(at + 12)?, word(at + 16)?));
         let Some((flags, number, names_at, next)) = entry() else { break };

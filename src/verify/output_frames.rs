@@ -1,6 +1,5 @@
-//! The functions of a linked file that its `.eh_frame` has no entry for.
-//!
-//! Left out: a file without a symbol table, in which no function has a name.
+//! The functions of a linked file without an entry in `.eh_frame`. A file without a symbol table has no names to
+//! check.
 
 use goblin::elf::section_header as sh;
 
@@ -12,7 +11,7 @@ use crate::error::Result;
 const PC_RELATIVE: u8 = 0x10;
 
 impl OutputFacts {
-    /// The first of these functions (sorted) that the file defines and has no unwind entry for.
+    /// The first of these functions (sorted) that the file defines without an unwind entry.
     ///
     /// # Errors
     /// The unwind tables or the symbols can't be read.
@@ -46,7 +45,7 @@ impl OutputFacts {
     }
 }
 
-/// The ranges of the FDEs of a linked `.eh_frame` at an address; `None` for a form that is not known.
+/// The ranges of the FDEs of a linked `.eh_frame` at an address; `None` for an unknown form.
 fn entries(bytes: &[u8], address: u64) -> Option<Vec<(u64, u64)>> {
     let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
     let long = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
@@ -83,7 +82,7 @@ fn entries(bytes: &[u8], address: u64) -> Option<Vec<(u64, u64)>> {
     Some(found)
 }
 
-/// How FDEs of the CIE at a place encode addresses.
+/// The address encoding of the FDEs of a CIE.
 fn encoding(bytes: &[u8], cie: usize) -> Option<u8> {
     let augmentation = string(bytes, cie.checked_add(9)?)?;
     let mut rest = bytes.get(cie + 9 + augmentation.len() + 1..)?;
@@ -95,7 +94,7 @@ fn encoding(bytes: &[u8], cie: usize) -> Option<u8> {
     if augmentation.first() != Some(&b'z') {
         return augmentation.is_empty().then_some(0);
     }
-    // Code and data alignment, the register of the return address, the length of what follows.
+    // Skip code and data alignment, the return address register, and the length of the augmentation.
     (0..4).try_for_each(|_| leb())?;
     for letter in augmentation.get(1..)? {
         let (first, behind) = rest.split_first()?;

@@ -1,7 +1,6 @@
-//! An emitted object and its original: which section of one is which of the other, and where a place of the original is now.
+//! An emitted object and its original: their sections and places by each other.
 //!
-//! What is said here follows from the sections that were matched ([`object`](super::object)) and from the plan. Left out: what
-//! must be true of them, which the checks say.
+//! The mapping follows from the matched sections ([`object`](super::object)) and from the plan.
 
 use goblin::elf::sym::{STT_SECTION, Sym, st_type};
 use summaries::{Atom, AtomKind, ModuleSummary};
@@ -10,31 +9,30 @@ use super::elf::{Object, SymbolSection};
 use super::parts::{EmittedPart, ExpectedParts};
 use crate::plan::{Action, ModulePlan};
 
-/// What the plan says of one module, in numbers of the original's ELF tables.
+/// The plan of one module, in numbers of the original's ELF tables.
 #[derive(Debug, Clone, Default)]
 pub struct ExpectedObject {
-    /// By ELF section index: planned to be dropped. Sections behind the end stay.
+    /// By ELF section index: whether it is dropped. Sections behind the end are kept.
     pub dropped: Vec<bool>,
-    /// By ELF symbol index: another definition prevails, so a reference may outlive this one.
+    /// By ELF symbol index: whether another definition prevails, so that a reference may be kept without this one.
     pub prevails_elsewhere: Vec<bool>,
-    /// What it says of sections of which only a part stays.
     pub parts: ExpectedParts,
-    /// It says whether the object gets an address-significance table.
+    /// Whether the object gets an address-significance table.
     pub addresses: bool,
-    /// A section with several functions goes, so that debug information is written anew.
+    /// A section with several functions is dropped, so that debug information is rewritten.
     pub(super) drops_functions: bool,
-    /// FDEs that describe no byte are left out.
+    /// FDEs with an empty range are dropped.
     pub(super) drops_empty_fdes: bool,
-    /// (section, start, end) of functions that are kept without their FDEs, sorted.
+    /// The functions that are kept without their FDEs: section, start and end, sorted.
     without_unwind: Vec<(usize, u64, u64)>,
-    /// Those FDEs are in a section `.debug_frame` that is new.
+    /// These FDEs are in a new section `.debug_frame`.
     pub(super) has_debug_frame: bool,
-    /// Debugging information entries are left out.
+    /// Debugging information entries of the original are dropped.
     pub(super) collects_debug: bool,
 }
 
 impl ExpectedObject {
-    /// What a plan says. A section of several atoms is dropped if all of them are.
+    /// The expectation of a plan. A section of several atoms is dropped if all of them are.
     pub fn new(summary: &ModuleSummary, plan: &ModulePlan) -> Self {
         let sections = summary.atoms.iter().map(|a| a.section).filter(|s| *s != Atom::NO_SECTION);
         let count = sections.max().map_or(0, |s| s as usize + 1);
@@ -94,45 +92,44 @@ fn without_unwind(summary: &ModuleSummary, plan: &ModulePlan) -> Vec<(usize, u64
     places
 }
 
-/// Original and emitted object, and which section of one is which of the other.
+/// Original and emitted object, with the mapping of their sections.
 #[derive(Debug)]
 pub(super) struct Pair<'a> {
     pub(super) old: Object<'a>,
     pub(super) new: Object<'a>,
-    /// The new number of each section of the original; 0 for one that is not there any more, and for one that is there
-    /// in parts. Tables are not mapped.
+    /// The new number of each section of the original; 0 for a dropped or divided one, and for tables.
     pub(super) new_of_old: Vec<usize>,
-    /// The parts that are there, by section of the original and start.
+    /// The parts, by section of the original and start.
     pub(super) parts: Vec<EmittedPart>,
-    /// Code is in several parts, so that debug information is there in another form: [`debug`](super::debug) compares it.
+    /// Code is divided, so that debug information is rewritten: [`debug`](super::debug) compares it.
     pub(super) rewritten_debug: bool,
     pub(super) expected: &'a ExpectedObject,
 }
 
 impl Pair<'_> {
-    /// The parts of a section of the original; none if it is there as a whole, or not at all.
+    /// The parts of a section of the original; empty if it is dropped or not divided.
     pub(super) fn parts_of(&self, old: usize) -> &[EmittedPart] {
         parts_of(&self.parts, old)
     }
 
-    /// The size of a section of the emitted object that is a stub.
+    /// The size of a section of the emitted object, if it is a stub.
     pub(super) fn stub_size(&self, new: usize) -> Option<u64> {
         let stub = self.part_of_new(new).is_some_and(|p| p.stub);
         self.new.sections.get(new).filter(|_| stub).map(|s| s.sh_size)
     }
 
-    /// The part that has the byte at `offset` of a section of the original, as it was.
+    /// The part that keeps the byte at `offset` of a section of the original.
     pub(super) fn kept_at(&self, old: usize, offset: u64) -> Option<EmittedPart> {
         self.part_at(old, offset).filter(|p| !p.stub)
     }
 
-    /// The part that holds, or stands for, the byte at `offset` of a section of the original.
+    /// The part that keeps the byte at `offset` of a section of the original, or is its stub.
     pub(super) fn part_at(&self, old: usize, offset: u64) -> Option<EmittedPart> {
         let next = self.parts.partition_point(|p| (p.old, p.start) <= (old, offset));
         self.parts.get(next.checked_sub(1)?).filter(|p| p.old == old && offset < p.end).copied()
     }
 
-    /// Whether what is at `value` of a section of the original may be at `new_value` of section `new`.
+    /// Whether the place `value` of a section of the original may be at `new_value` of section `new`.
     pub(super) fn is_same_place(&self, old: usize, value: u64, new: usize, new_value: u64) -> bool {
         if self.expected.parts.of(old).is_none() {
             return value == new_value && new != 0 && self.new_of_old.get(old) == Some(&new);
@@ -149,7 +146,7 @@ impl Pair<'_> {
         })
     }
 
-    /// Whether section `new` of the emitted object is a part of one of the original.
+    /// Whether section `new` of the emitted object is a part.
     pub(super) fn is_part(&self, new: usize) -> bool {
         self.part_of_new(new).is_some()
     }
@@ -159,12 +156,12 @@ impl Pair<'_> {
         self.parts.binary_search_by_key(&new, |p| p.new).ok().and_then(|i| self.parts.get(i))
     }
 
-    /// Whether a function of `size` bytes at `value` of a section of which only a part stays is in one part.
+    /// Whether a function of `size` bytes at `value` of a divided section is in one part.
     pub(super) fn holds(&self, old: usize, value: u64, size: u64) -> bool {
         self.kept_at(old, value).is_some_and(|p| size <= p.end - value)
     }
 
-    /// Whether what is at `value` of a section of the original is planned to be dropped, or to become a stub.
+    /// Whether the place `value` of a section of the original is dropped, or becomes a stub.
     pub(super) fn is_dropped(&self, old: usize, value: u64) -> bool {
         match self.expected.parts.of(old) {
             None => self.expected.drops(old),
@@ -172,7 +169,7 @@ impl Pair<'_> {
         }
     }
 
-    /// The section of the original, one of which only a part stays, whose section symbol this is.
+    /// The divided section of the original whose section symbol this is.
     pub(super) fn parted_by_symbol(&self, symbol: usize) -> Option<usize> {
         let entry = self.old.symbol(symbol)?;
         match self.old.place(symbol, &entry) {
@@ -185,7 +182,7 @@ impl Pair<'_> {
         }
     }
 
-    /// Whether the section symbol of the emitted object is that of a part.
+    /// Whether a section symbol of the emitted object is that of a part or of a new section.
     pub(super) fn is_of_part(&self, index: usize, symbol: &Sym) -> bool {
         let SymbolSection::Section(section) = self.new.place(index, symbol) else { return false };
         st_type(symbol.st_info) == STT_SECTION
@@ -204,10 +201,10 @@ pub(super) fn parts_of(all: &[EmittedPart], old: usize) -> &[EmittedPart] {
     all.get(start..end).unwrap_or(&[])
 }
 
-/// The section that holds FDEs of functions that have none in `.eh_frame`.
+/// The section for FDEs of functions without an entry in `.eh_frame`.
 pub(super) const DEBUG_FRAME: &[u8] = b".debug_frame";
 
-/// Whether a section of this name may be there that the original has not: units whose span became ranges may need it, and lists that name
+/// Whether a section of this name may be new: units whose span became ranges may need it, and lists that name
 /// addresses by slots.
 pub(super) fn is_new_section(name: &[u8]) -> bool {
     name == b".debug_ranges" || name == b".debug_rnglists" || name == b".debug_addr"

@@ -1,10 +1,8 @@
-//! Relocations of an emitted object that are of parts of sections, or mean one: what each must be.
+//! The relocations of an emitted object that are in parts of sections, or mean a part.
 //!
-//! A relocation of the original means a place by its symbol, its addend and its form; in the emitted object it must mean the same
-//! place of the part that has it: section symbol and addend together, counted from the start of the original, are what they
-//! were. Between parts the emitted object has a relocation for what the assembler resolved.
-//!
-//! Left out: what biased addends mean, which is checked as far as the form of the relocation tells.
+//! A relocation means a place by its symbol, addend and form. The emitted one must mean the same place: section
+//! symbol and addend together, counted from the start of the original. References between parts that the assembler
+//! resolved must have a relocation. A biased addend is checked as far as the form of the relocation allows.
 
 use goblin::elf::reloc::{R_X86_64_8, R_X86_64_16, R_X86_64_32, R_X86_64_32S, R_X86_64_64};
 use goblin::elf::section_header as sh;
@@ -18,21 +16,21 @@ use crate::error::Result;
 
 const R_X86_64_PC32: u32 = 2;
 
-/// What a relocation must be in the emitted object.
+/// The expected form of a relocation in the emitted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExpectedRelocation {
     /// Against the same symbol with the same addend.
     Same,
     /// Against the section symbol of this section of the emitted object.
     Part { section: usize, addend: i64 },
-    /// Not there: it belonged to a dropped function.
+    /// It is missing, because its function is dropped.
     Gone,
-    /// Nothing that it could be is there.
+    /// No form of the relocation is right.
     Dangling,
 }
 
 impl Pair<'_> {
-    /// What `entry`, a relocation of `section` of the original, must be now.
+    /// The expected form of `entry`, a relocation of `section` of the original.
     pub(super) fn wanted(&self, section: usize, entry: &RelocationEntry) -> ExpectedRelocation {
         let table = self.expected.parts.table(section, entry.offset);
         if let Some((_, false)) = table {
@@ -46,11 +44,11 @@ impl Pair<'_> {
         let code =
             self.old.sections.get(section).is_some_and(|s| s.sh_flags & u64::from(sh::SHF_EXECINSTR) != 0);
         let alloc = self.old.is_alloc(section);
-        // Metadata that is not loaded says which function it describes.
+        // Metadata that is not loaded describes a function.
         let is_metadata = !alloc && self.expected.parts.retarget(section, entry.offset).is_some();
-        // First and last place that the form of the relocation allows the target to be at.
+        // The first and last place of the target that the form of the relocation allows.
         let place = if !alloc && !is_metadata {
-            // A base that lies before the section, as in a location of debug information, is of its first object.
+            // A base before the section, as in a location of debug information, belongs to the first object.
             exact.or(Some(0)).map(|a| (a, a, a))
         } else if self.old.is_unwind(section) {
             exact.map(|a| (a, a, a))
@@ -103,15 +101,15 @@ impl Pair<'_> {
         self.part_at(section, entry.st_value).filter(|p| p.stub)
     }
 
-    /// Whether a relocation may be against a symbol that names a stub: it must mean the first byte, and be of a section that
-    /// the program sees.
+    /// Whether a relocation may be against a symbol that names a stub: it must mean the first byte, and be in an
+    /// allocated section.
     fn may_name_stub(&self, section: usize, entry: &RelocationEntry) -> bool {
         let absolute =
             matches!(entry.kind, R_X86_64_64 | R_X86_64_32 | R_X86_64_32S | R_X86_64_16 | R_X86_64_8);
         self.old.is_alloc(section) && !self.old.is_unwind(section) && (!absolute || entry.addend == 0)
     }
 
-    /// Whether `new` may stand for `old`, a relocation of `section`; their offsets aside.
+    /// Whether `new` may replace `old`, a relocation of `section`. Their offsets are not compared.
     pub(super) fn stands_for(
         &self,
         symbols: &SymbolMap,
@@ -135,8 +133,8 @@ impl Pair<'_> {
         self.new.is_start_of(symbol, section)
     }
 
-    /// Check the relocations of a part: those of the original that are in it, and one for each resolved reference to another
-    /// part, in the order of their offsets. `old` are all of the original section.
+    /// Check the relocations of a part: those of the original that are in it, and one for each resolved reference to
+    /// another part, in the order of their offsets. `old` are all relocations of the original section.
     pub(super) fn check_part(
         &self,
         symbols: &SymbolMap,
@@ -178,7 +176,7 @@ impl Pair<'_> {
                 false => i64::from(i32::from_le_bytes(*value)),
             };
             let Some(to) = self.part_at(part.old, *target) else { return wrong(*field) };
-            // The end of the instruction is up to four bytes behind the field, and so is the place that is meant.
+            // The instruction ends up to four bytes behind the field, and the target is counted from there.
             let base = (*field as i64).wrapping_add(value);
             let reach = if to.stub { to.start + 1 } else { to.end };
             let reaches = |k: i64| (to.start as i64..reach as i64).contains(&base.wrapping_add(4 + k));

@@ -1,21 +1,19 @@
-//! Sections of which only a part stays: which sections of the emitted object they became.
+//! Divided sections: the sections of the emitted object that are their parts.
 //!
-//! The parts are found from the emitted object, not computed: each must be a run of whole atoms that the plan keeps, in order,
-//! together all of them, with the bytes that they had and at least the alignment; a short jump to another part becomes a near one.
-//!
-//! Left out: whether the summary found every reference that the assembler resolved.
+//! The parts are found in the emitted object, not computed. Each must consist of whole neighbouring atoms, and
+//! together they must have all kept atoms in order. They must have the same bytes and at least the same alignment. A
+//! short jump to another part becomes a near one.
 
 use std::ops::Range;
 
 use goblin::elf::section_header as sh;
 use summaries::{Atom, AtomIdx, ModuleSummary, NEAR_JUMP, SHORT_JUMP};
 
-use super::elf::Object;
-use super::stubs;
+use super::elf::{Object, by_target, entries};
 use crate::error::Result;
 use crate::plan::{Action, ModulePlan};
 
-/// Whether `new` is `old`, but for the opcodes before some of these fields: a short jump may have become a near one.
+/// Whether `new` has the bytes of `old`. A short jump before one of these fields may have become a near one.
 fn is_same_code(old: &[u8], new: &[u8], fields: impl Iterator<Item = usize>) -> bool {
     let mut at = 0;
     for field in fields {
@@ -31,38 +29,37 @@ fn is_same_code(old: &[u8], new: &[u8], fields: impl Iterator<Item = usize>) -> 
     old.get(at..) == new.get(at..)
 }
 
-/// An atom: start, end, what becomes of it.
+/// An atom: its start, end and action.
 pub(super) type AtomExtent = (u64, u64, Action);
 
-/// An atom that becomes a section of its own: section and start, and the name.
+/// The section and start of an atom that becomes a section of its own, and its name.
 type NamedAtom = ((usize, u64), Box<[u8]>);
 
-/// What the plan does to parts of sections. Sections are ELF indices of the original, offsets are in bytes from
-/// their start.
+/// The plan for parts of sections. Sections are ELF indices of the original, and offsets are in bytes from
 #[derive(Debug, Clone, Default)]
 pub struct ExpectedParts {
-    /// Sections of which only a part stays, ascending, with their atoms.
+    /// The divided sections in ascending order, with their atoms.
     sections: Vec<(usize, Vec<AtomExtent>)>,
     /// The names of atoms that become sections of their own, by section and start.
     names: Vec<NamedAtom>,
-    /// (section, field, start of the target atom) of assembler-resolved references of atoms that stay, sorted.
+    /// The assembler-resolved references of kept atoms: section, field and start of the target atom, sorted.
     pub(super) resolved: Vec<(usize, u64, u64)>,
     /// ((section, offset), (target section, start of the target atom)), sorted.
     retargets: Vec<((usize, u64), (usize, u64))>,
-    /// (section, start, end, owner stays) of jump tables, sorted.
+    /// Jump tables: section, start, end, and whether the owner is kept, sorted.
     tables: Vec<(usize, u64, u64, bool)>,
-    /// Atoms that are ordered after others: section and start of each, and of the other; sorted.
+    /// Atoms that are ordered after others: section and start of each, and of the other, sorted.
     orders: Vec<((usize, u64), (usize, u64))>,
 }
 
-/// A section of the emitted object that is a part of one of the original.
+/// A section of the emitted object that is a part of an original one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EmittedPart {
     pub(super) old: usize,
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) new: usize,
-    /// It holds a trap instead of what was there.
+    /// It is a stub, a trap in place of the code.
     pub(super) stub: bool,
 }
 
@@ -108,7 +105,7 @@ impl ExpectedParts {
         expected
     }
 
-    /// Note what is ordered after parts of sections: it is there in parts too.
+    /// Note the sections that are ordered after divided ones: they are divided too.
     fn order(&mut self, planned: &[(&Atom, Action)]) {
         let parted: Vec<(usize, bool)> =
             self.sections.iter().map(|(section, atoms)| (*section, atoms.len() > 1)).collect();
@@ -143,19 +140,19 @@ impl ExpectedParts {
         own.take_while(move |(at, _)| *at < (section, range.end)).map(|(_, after)| *after)
     }
 
-    /// The atoms of a section of which only a part stays.
+    /// The atoms of a divided section.
     pub(super) fn of(&self, section: usize) -> Option<&[AtomExtent]> {
         let found = self.sections.binary_search_by_key(&section, |(s, _)| *s).ok()?;
         self.sections.get(found).map(|(_, atoms)| atoms.as_slice())
     }
 
-    /// The name of the section that the atom at this place becomes, if it gets one of its own.
+    /// The name of the section that the plan gives to an atom.
     pub(super) fn name(&self, section: usize, start: u64) -> Option<&[u8]> {
         let found = self.names.binary_search_by_key(&(section, start), |(at, _)| *at).ok()?;
         self.names.get(found).map(|(_, name)| &**name)
     }
 
-    /// The assembler-resolved fields of a range of a section, from its start.
+    /// The assembler-resolved fields in a range of a section, from its start.
     fn fields(&self, section: usize, range: Range<u64>) -> impl Iterator<Item = usize> {
         let from = self.resolved.partition_point(|(s, field, _)| (*s, *field) < (section, range.start));
         let own = self.resolved.get(from..).unwrap_or(&[]).iter();
@@ -168,7 +165,7 @@ impl ExpectedParts {
         self.retargets.get(found).map(|(_, to)| *to)
     }
 
-    /// The jump table that holds `offset`, as (start, whether its owner stays).
+    /// The start of the jump table that holds `offset`, and whether its owner is kept.
     pub(super) fn table(&self, section: usize, offset: u64) -> Option<(u64, bool)> {
         let next = self.tables.partition_point(|(s, start, _, _)| (*s, *start) <= (section, offset));
         let (s, start, end, stays) = self.tables.get(next.checked_sub(1)?)?;
@@ -176,8 +173,8 @@ impl ExpectedParts {
     }
 }
 
-/// Find the parts of section `i` among the next sections of the emitted object. An atom with a name of its own must be a part
-/// by itself, under that name.
+/// Find the parts of section `i` among the next sections of the emitted object. A named atom must be a part of its
+/// own, with that name.
 pub(super) fn find(
     old: &Object<'_>,
     new: &Object<'_>,
@@ -225,7 +222,7 @@ pub(super) fn find(
             sh::SHT_NOBITS => Some(&[][..]),
             _ => range().and_then(|r| bytes.get(r)),
         };
-        let body = was.filter(|_| stub).map(stubs::body);
+        let body = was.filter(|_| stub).map(body);
         let same = match &body {
             Some(body) => body == new.contents(j)?,
             None => match was {
@@ -240,4 +237,85 @@ pub(super) fn find(
         parts.push(EmittedPart { old: i, start, end, new: j, stub });
     }
     Ok(parts)
+}
+
+const TABLE: &[u8] = b".debug_lto_prune_stubs";
+const R_X86_64_64: u32 = 1;
+
+/// The bytes that stand for a function of these bytes.
+fn body(original: &[u8]) -> Vec<u8> {
+    let (landing, rest): (&[u8], &[u8]) = match original {
+        [0xf3, 0x0f, 0x1e, 0xfa, rest @ ..] if !rest.is_empty() => (&[0xf3, 0x0f, 0x1e, 0xfa], rest),
+        _ => (&[], original),
+    };
+    let trap: &[u8] = match rest.len() {
+        0 => &[],
+        1 => &[0xce],
+        _ => &[0x0f, 0x0b],
+    };
+    [landing, trap].concat()
+}
+
+/// Check the table of stubs, which must be the next of the `rest` of sections exactly if there are stubs.
+pub(super) fn check_stubs(
+    new: &Object<'_>,
+    parts: &[EmittedPart],
+    rest: &mut impl Iterator<Item = usize>,
+) -> Result<()> {
+    let Some(first) = parts.iter().find(|p| p.stub) else { return Ok(()) };
+    let missing = || new.about(first.new, "is a stub, and there is no table of stubs");
+    check_table(new, parts, rest.next().ok_or_else(missing)?)
+}
+
+/// Check that the table is of the stubs and of nothing else.
+fn check_table(new: &Object<'_>, parts: &[EmittedPart], table: usize) -> Result<()> {
+    let wrong = |what: &str| Err(new.about(table, format!("the table of stubs {what}")));
+    let shape = new.sections.get(table).map(|s| (s.sh_type, s.sh_flags, s.sh_addralign));
+    if new.section_name(table) != TABLE || shape != Some((sh::SHT_PROGBITS, 0, 1)) {
+        return wrong("is missing");
+    }
+    let relocations = entries(new, &by_target(new), table)?;
+    let mut relocations = relocations.iter();
+    let mut data = new.contents(table)?;
+    let mut at = 0;
+    for stub in parts.iter().filter(|p| p.stub) {
+        let size = new.sections.get(stub.new).map_or(0, |s| s.sh_size);
+        let name = data.get(12..).and_then(|d| d.split(|b| *b == 0).next());
+        let (Some(name), Some(address), Some(says)) =
+            (name, data.first_chunk::<8>(), data.get(8..).and_then(|d| d.first_chunk::<4>()))
+        else {
+            return wrong("ends early");
+        };
+        if *address != [0; 8] || u64::from(u32::from_le_bytes(*says)) != size || name.is_empty() {
+            return wrong("has an entry that says something else");
+        }
+        let means = relocations.next().is_some_and(|r| {
+            (r.offset, r.kind, r.addend) == (at, R_X86_64_64, 0) && new.is_start_of(r.symbol, stub.new)
+        });
+        let length = 12 + name.len() + 1;
+        let Some(next) = data.get(length..) else { return wrong("ends early") };
+        if !means {
+            return wrong("has an entry that means another place");
+        }
+        data = next;
+        at += length as u64;
+    }
+    if !data.is_empty() || relocations.next().is_some() {
+        return wrong("has an entry too many");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::body;
+
+    #[test]
+    fn agrees_with_emission_on_what_fits() {
+        assert_eq!(body(&[0xc3]).len(), 1);
+        assert_eq!(body(&[0x31, 0xc0]), [0x0f, 0x0b]);
+        assert_eq!(body(&[0xf3, 0x0f, 0x1e, 0xfa]), [0x0f, 0x0b]);
+        assert_eq!(body(&[0xf3, 0x0f, 0x1e, 0xfa, 0xc3]).len(), 5);
+        assert_eq!(body(&[0xf3, 0x0f, 0x1e, 0xfa, 0x31, 0xc0, 0xc3]).len(), 6);
+    }
 }

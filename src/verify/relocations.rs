@@ -1,13 +1,13 @@
-//! Relocations of an emitted object against those of its original.
+//! The relocations of an emitted object against those of its original.
 //!
-//! Each relocation of a section that stays must be there unchanged and mean the same symbol. In a section that is not allocated
-//! one may be missing whose symbol is dropped; only the bytes that it relocates may differ. Left out: sections in parts, and
-//! relocations that mean a part (`part_relocations`).
+//! Each relocation of a kept section must be unchanged and mean the same symbol. In a section that is not allocated,
+//! a relocation against a dropped symbol may be missing, and then the bytes of its field may differ.
 
 use std::borrow::Cow;
 
 use goblin::elf::sym::{STT_SECTION, st_type};
 
+use super::addresses;
 use super::elf::{
     RelocationEntry, SHN_COMMON, SHT_LLVM_ADDRSIG, SHT_LLVM_CALL_GRAPH_PROFILE, SymbolSection, by_target,
     entries, is_debug,
@@ -29,10 +29,10 @@ fn width(kind: u32) -> u64 {
     }
 }
 
-/// The value that stands for a dropped target in debug information, cut to the width of the field; `None` where
-/// there is no convention (other sections, relative fields).
+/// The tombstone of a dropped target in debug information, cut to the width of the field; `None` if there is no
+/// convention (other sections, relative fields).
 fn tombstone(name: &[u8], kind: u32) -> Option<u64> {
-    // S + A of all widths, and the same relative to the TLS block.
+    // S + A of all widths, also relative to the TLS block.
     if ![1, 10, 11, 12, 14, 17, 18, 21, 23].contains(&kind) {
         return None;
     }
@@ -45,7 +45,7 @@ fn tombstone(name: &[u8], kind: u32) -> Option<u64> {
     })
 }
 
-/// A field that was resolved: its place, its width, and its value if that is known.
+/// A resolved field: its place, its width, and its value if it is known.
 type Resolved = (u64, u64, Option<u64>);
 
 /// Check the relocations and the bytes of every section that is no table, and the tables of symbol indices.
@@ -108,7 +108,7 @@ fn check_parts(
     Ok(())
 }
 
-/// Compare the relocations of a section; returns the fields that were resolved.
+/// Compare the relocations of a section. Returns the resolved fields.
 fn check_section(
     pair: &Pair<'_>,
     symbols: &SymbolMap,
@@ -144,8 +144,8 @@ fn check_section(
     }
 }
 
-/// Whether a reference that keeps nothing alive may have lost the symbol: its definition here is dropped, or it has
-/// none here at all.
+/// Whether a reference that keeps nothing alive may have lost its symbol: the definition here is dropped, or the
+/// symbol is undefined.
 fn may_be_resolved(pair: &Pair<'_>, entry: &RelocationEntry) -> bool {
     let symbol = entry.symbol;
     let Some(old) = pair.old.symbol(symbol) else { return false };
@@ -173,7 +173,7 @@ pub(super) fn differs(pair: &Pair<'_>, section: usize, entry: &RelocationEntry) 
         .at_symbol(name.unwrap_or_default())
 }
 
-/// Compare contents, but for the `resolved` fields.
+/// Compare contents except the `resolved` fields.
 fn check_bytes(pair: &Pair<'_>, i: usize, j: usize, resolved: &[Resolved]) -> Result<()> {
     let (old, new) = match pair.new.is_compressed(j) {
         true => (Cow::Borrowed(pair.old.contents(i)?), pair.new.contents(j)?),
@@ -213,23 +213,12 @@ fn check_bytes(pair: &Pair<'_>, i: usize, j: usize, resolved: &[Resolved]) -> Re
     Ok(())
 }
 
-/// `.llvm_addrsig` and the call-graph profile name symbols that are there; the former at most those it named before.
+/// Check that `.llvm_addrsig` and the call-graph profile name existing symbols.
 fn check_index_tables(pair: &Pair<'_>) -> Result<()> {
     for (j, section) in pair.new.sections.iter().enumerate() {
         match section.sh_type {
             SHT_LLVM_ADDRSIG if section.sh_link as usize == pair.new.symbol_table => {
-                let mut value = 0u64;
-                let mut shift = 0;
-                for byte in pair.new.contents(j)? {
-                    value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(u64::MAX);
-                    shift += 7;
-                    if byte & 0x80 == 0 {
-                        if value >= pair.new.symbol_count() as u64 {
-                            return Err(pair.new.about(j, format!("names symbol {value}, not there")));
-                        }
-                        (value, shift) = (0, 0);
-                    }
-                }
+                addresses::listed(&pair.new, j)?;
             }
             SHT_LLVM_CALL_GRAPH_PROFILE if section.sh_size % 8 != 0 => {
                 return Err(pair.new.about(j, "is no list of weights"));

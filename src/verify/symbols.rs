@@ -1,8 +1,8 @@
-//! Symbols of an emitted object against those of its original.
+//! The symbols of an emitted object against those of its original.
 //!
-//! Each must be one of the original's, in order: defined at the same place of the same section, or undefined where the original
-//! was, or undefined because the plan dropped its definition. Left out: whether a symbol that is missing is missed, which
-//! relocations show.
+//! Each must be one of the original's, in order. It is defined at the same place of the same section, or undefined as
+//! in the original, or undefined because the plan drops its definition. The check of relocations finds missing
+//! symbols.
 
 use goblin::elf::sym::{STB_LOCAL, STB_WEAK, Sym, st_bind};
 
@@ -10,10 +10,10 @@ use super::elf::{SHN_ABS, SHN_COMMON, SymbolSection, error};
 use super::pair::Pair;
 use crate::error::Result;
 
-/// Which symbol of the emitted object is which of the original.
+/// The symbols of the emitted object by those of the original.
 #[derive(Debug)]
 pub(super) struct SymbolMap {
-    /// The new number of each symbol of the original; `u32::MAX` for one that is not there any more.
+    /// The new number of each symbol of the original; `u32::MAX` for a missing one.
     new_of_old: Vec<u32>,
 }
 
@@ -50,7 +50,7 @@ impl SymbolMap {
     pub(super) fn agrees(&self, pair: &Pair<'_>, old: usize, new: usize) -> bool {
         match self.new_of_old.get(old) {
             Some(mapped) if *mapped as usize == new => true,
-            // Two symbols of the original may be the same in all but their number.
+            // Two symbols of the original may differ in their number only.
             Some(_) => pair.new.symbol(new).is_some_and(|s| is_same(pair, old, new, &s)),
             None => false,
         }
@@ -117,7 +117,8 @@ fn weak(symbol: &Sym) -> bool {
     st_bind(symbol.st_info) == STB_WEAK
 }
 
-/// A dropped definition leaves a reference behind where another one prevails, else at most its visibility.
+/// Whether a dropped definition may become a reference: another one prevails, or the reference is weak and for its
+/// visibility only.
 fn may_be_undefined(pair: &Pair<'_>, i: usize, old: &Sym, new: &Sym) -> bool {
     is_global(old)
         && (new.st_other, new.st_value, new.st_size) == (old.st_other, 0, 0)

@@ -1,4 +1,4 @@
-//! Verification must fail where emission could go wrong: every kind of damage to an emitted object is found.
+//! Every kind of damage to an emitted object must be found.
 
 #![allow(clippy::unwrap_used)]
 
@@ -80,7 +80,7 @@ fn every_changed_byte_of_what_the_program_sees_is_found() {
         let mut watched: Vec<(usize, String)> = Vec::new();
         for section in &file.section_headers {
             let name = file.shdr_strtab.get_at(section.sh_name).unwrap().to_owned();
-            // Names are compared where they are used.
+            // Names are compared by their users.
             let skipped = name.contains("strtab") || name == ".llvm_addrsig";
             if let (false, Some(range)) = (skipped, section.file_range()) {
                 watched.extend(range.map(|at| (at, name.clone())));
@@ -99,8 +99,7 @@ fn every_changed_byte_of_what_the_program_sees_is_found() {
             }
         }
         missed.dedup();
-        // What a table section is linked to or aligned at is not compared, nor entry 0 of the symbol table's fields
-        // that nothing reads.
+        // The link and alignment of a table section are not compared, and neither is entry 0 of the symbol table.
         let symtab = file.section_headers.iter().find(|s| s.sh_type == 2).unwrap().sh_offset as usize;
         missed.retain(|(at, _)| !(symtab..symtab + 24).contains(at));
         assert!(total > 900 && missed.is_empty(), "{compiler} {flags:?}: {total} {missed:?}");
@@ -171,7 +170,7 @@ fn every_changed_section_header_field_that_matters_is_found() {
             let mut damaged = emitted.clone();
             damaged[at] ^= 1;
             let size = &emitted[table + section * 64 + 32..][..8];
-            // Where an empty section lies says nothing.
+            // The place of an empty section does not matter.
             let says_something = field != 24 || size != [0; 8];
             if says_something && object("v.o", &original, &damaged, &expected).is_ok() {
                 let kind = emitted[table + section * 64 + 4];
@@ -189,7 +188,8 @@ fn every_changed_section_header_field_that_matters_is_found() {
     assert!(missed.is_empty(), "{missed:?}");
 }
 
-/// Two functions that end in short jumps to a third: one beside it, in the same part, and one of which what was between goes.
+/// Two functions that end in short jumps to a third. One is next to it and in the same part. Between the other one
+/// and its target a function is dropped.
 const SHORT_JUMPS: &str = "
  .macro function name, body:vararg
  .p2align 4
@@ -213,7 +213,7 @@ callee:
  .size callee, .-callee
 ";
 
-/// A jump that was not relaxed would run what lies where its target was; one that was relaxed for nothing would have no target.
+/// A jump that is not relaxed would run other code. One that is relaxed without need has no relocation.
 #[test]
 fn short_jumps_are_relaxed_where_they_leave_a_part_and_nowhere_else() {
     let dir = tempfile::tempdir().unwrap();
@@ -286,7 +286,7 @@ fn closure_finds_what_nothing_defines() {
     let error = closure(pruned, &but(b"_Z4deadi")).unwrap();
     assert_eq!((error.file.as_deref(), error.symbol.as_deref()), (Some("user.o"), Some("_Z4deadi")));
     assert!(closure(pruned, &|_| true).is_none());
-    // A weak reference that lost its definition is one too.
+    // This also holds for a weak reference.
     let error = closure(pruned, &but(b"_Z5maybev")).unwrap();
     assert_eq!(error.symbol.as_deref(), Some("_Z5maybev"));
 }
@@ -337,7 +337,7 @@ fn outputs_are_read() {
     assert_eq!((program.init, program.fini, program.tls, library.tls), (Some(true), Some(true), false, true));
     assert_eq!(program.interpreter.as_deref(), Some(&b"/lib64/ld-linux-x86-64.so.2"[..]));
     assert_eq!((program.init_array, program.fini_array, program.execstack), (Some(8), Some(8), Some(false)));
-    // Cut anywhere, it is an error or at least no panic.
+    // A truncated file gives an error or facts, and no panic.
     let bytes = std::fs::read(dir.path().join("exe")).unwrap();
     for cut in (0..bytes.len()).step_by(97) {
         let path = dir.path().join("cut");

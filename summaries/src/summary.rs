@@ -393,11 +393,13 @@ impl ModuleSummary {
     }
 
     /// The atom that a relocation at `offset` of ELF section `section` means, if it is against the section symbol of a
-    /// split section; see [`Retarget`].
+    /// split section; see [`Retarget`]. `None` if two entries disagree.
     pub fn retarget_at(&self, section: u32, offset: u64) -> Option<AtomIdx> {
-        let found =
-            self.retargets.binary_search_by_key(&(section, offset), |r| (r.section, r.offset)).ok()?;
-        self.retargets.get(found).map(|r| r.target)
+        let start = self.retargets.partition_point(|r| (r.section, r.offset) < (section, offset));
+        let rest = self.retargets.get(start..)?.iter();
+        let mut same = rest.take_while(|r| (r.section, r.offset) == (section, offset));
+        let first = same.next()?;
+        same.all(|r| r.target == first.target).then_some(first.target)
     }
 
     /// The references that go out of `atom`.

@@ -40,7 +40,7 @@ const HOMES: &[(&str, &[&str])] = &[
             "src/advise/options.rs",
             "src/audit/args.rs",
             "src/bisect/options.rs",
-            "src/split/options.rs",
+            "src/split/mod.rs",
             "src/summarize/commands.rs",
             "bench/src/main.rs",
         ],

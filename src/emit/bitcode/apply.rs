@@ -1,15 +1,15 @@
-//! A plan applied to a module of bitcode: what is done with each of its global values.
+//! The plan of a module of bitcode, by global value.
 //!
-//! A definition fares as its atom does, an alias as what it leads to. A declaration of what is dropped elsewhere goes too: it would ask the linker
-//! for a definition that nobody needs. Safe because value ids are tied to atoms by the very walk that made the summary
-//! ([`summaries::bitcode::numbering`]). Left out: whether the plan can be applied is asked before ([`obstacle`]).
+//! A definition has the fate of its atom, and an alias that of its aliasee. A declaration is dropped if its
+//! definition is dropped elsewhere, so that the linker looks for no definition. The numbering that made the summary
+//! ties value ids to atoms ([`summaries::bitcode::numbering`]). [`obstacle`] says before whether the plan can be
+//! applied.
 
 use summaries::bitcode::symbols::{self, ValueAt};
 use summaries::bitcode::{Numbering, numbering};
 use summaries::{AtomIdx, ModuleSummary};
 
-use super::error::RewriteError;
-use super::fate::ValueFate;
+use super::error::{RewriteError, ValueFate};
 use super::rewrite;
 use super::survey::Survey;
 use crate::error::{Error, Result, Stage};
@@ -18,7 +18,7 @@ use crate::plan::{self, ModulePlan};
 /// The bytes of a module of bitcode with its plan applied.
 ///
 /// # Errors
-/// What [`obstacle`] says, and what is kept and refers to what is dropped.
+/// The plan has an [`obstacle`], or a kept value refers to a dropped one.
 pub fn apply(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Result<Vec<u8>> {
     let survey = Survey::new(original).map_err(|e| Error::new(Stage::Emit, e.to_string()))?;
     let fates = ValueFates::new(&survey, summary, plan);
@@ -40,10 +40,10 @@ fn name(survey: &Survey<'_>, at: ValueAt) -> String {
     String::from_utf8_lossy(value.map_or(&[][..], |v| v.name)).into_owned()
 }
 
-/// Call `ask` with the fate of each value of a module of bitcode by a plan, which is what verification expects.
+/// Call `check` with the fates of a module's values.
 ///
 /// # Errors
-/// What is asked, and bitcode that can't be rewritten.
+/// The bitcode can't be rewritten, or `check` fails.
 pub fn with_fates<T>(
     original: &[u8],
     summary: &ModuleSummary,
@@ -55,7 +55,7 @@ pub fn with_fates<T>(
     ask(&|at| fates.of(at))
 }
 
-/// Why the plan can't be applied to a module of bitcode, if so.
+/// The reason why the plan can't be applied to a module of bitcode.
 pub fn obstacle(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Option<String> {
     let survey = match Survey::new(original) {
         Ok(survey) => survey,
@@ -73,7 +73,7 @@ pub fn obstacle(original: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> 
     None
 }
 
-/// What is done with each value of the module, by the plan.
+/// The fates of a module's values.
 struct ValueFates<'s> {
     survey: &'s Survey<'s>,
     numbering: Numbering,
@@ -85,7 +85,6 @@ impl<'s> ValueFates<'s> {
         ValueFates { survey, numbering: numbering(survey.file(), summary.granularity), plan }
     }
 
-    /// What is done with a value.
     fn of(&self, at: ValueAt) -> ValueFate {
         let Some(module) = self.survey.file().modules.get(at.module as usize) else { return ValueFate::Keep };
         let base = symbols::base_object(module, at.value);
@@ -96,7 +95,7 @@ impl<'s> ValueFates<'s> {
         if let Some(atom) = atom {
             return match self.plan.atoms.get(atom.index()) {
                 Some(plan::Action::Drop) => ValueFate::Drop,
-                // A name of a stub leads to the stub.
+                // An alias of a stub leads to the stub.
                 Some(plan::Action::Stub) if base == Some(at.value) => ValueFate::Stub,
                 _ => ValueFate::Keep,
             };

@@ -1,20 +1,19 @@
-//! A writer of LLVM's bitstream: numbers of fixed and variable width, blocks, unabbreviated records, and stretches of another bitstream as they are.
+//! A writer of LLVM's bitstream: numbers of fixed and variable width, blocks, unabbreviated records, and copied bits.
 //!
-//! Decides nothing. Numbers are little-endian in words of 32 bits, as LLVM's `BitstreamWriter` has them. Left out: abbreviations, of which none is
-//! ever defined here.
+//! Numbers are little-endian in words of 32 bits, as in LLVM's `BitstreamWriter`.
 
 use summaries::bitcode::codes::abbreviation as id;
 
 #[derive(Debug, Default)]
 pub(super) struct Bits {
     bytes: Vec<u8>,
-    /// Bits that don't make a byte yet, the first lowest.
+    /// The bits of an incomplete byte, the first lowest.
     rest: u64,
-    /// The last byte has this many bits, less than 8.
+    /// The number of these bits, less than 8.
     filled: u32,
 }
 
-/// A block that is open: where its length stands, in bytes.
+/// An open block, with the place of its length in bytes.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct OpenBlock {
@@ -38,7 +37,7 @@ impl Bits {
         &self.bytes
     }
 
-    /// The bits behind [`Bits::bytes`], which don't make a byte yet, and above them how many those are.
+    /// The bits of the incomplete byte behind [`Bits::bytes`], and above them their number.
     pub(super) fn rest(&self) -> u64 {
         self.rest | u64::from(self.filled) << 8
     }
@@ -79,7 +78,7 @@ impl Bits {
         }
     }
 
-    /// The bits `from..to` of `source`; those behind its end are zeros.
+    /// Copy the bits `from..to` of `source`. Bits behind its end are zeros.
     pub(super) fn copy(&mut self, source: &[u8], from: u64, to: u64) {
         let mut at = from;
         if at.is_multiple_of(8) && self.filled == 0 {
@@ -95,7 +94,7 @@ impl Bits {
         }
     }
 
-    /// Begin a block in one whose abbreviation ids have `outer` bits; its own will have `width`.
+    /// Begin a block. The abbreviation ids of the outer block have `outer` bits, and its own `width`.
     pub(super) fn enter(&mut self, outer: u32, block: u32, width: u32) -> OpenBlock {
         self.fixed(id::ENTER_SUBBLOCK, outer);
         self.vbr(u64::from(block), 8);
@@ -106,7 +105,7 @@ impl Bits {
         OpenBlock { length_at, width }
     }
 
-    /// End a block; `false` if it is longer than its length can say.
+    /// End a block; `false` if it is too long.
     #[must_use]
     pub(super) fn leave(&mut self, open: &OpenBlock) -> bool {
         self.fixed(id::END_BLOCK, open.width);
@@ -114,7 +113,7 @@ impl Bits {
         self.set_length(open)
     }
 
-    /// Write the length of a block whose end stands here already; `false` if it is too long.
+    /// Write the length of a block that ends here; `false` if it is too long.
     #[must_use]
     pub(super) fn set_length(&mut self, open: &OpenBlock) -> bool {
         let words = (self.bytes.len() - open.length_at - 4) / 4;
@@ -131,7 +130,7 @@ impl Bits {
         }
     }
 
-    /// Write `word` over the 32 bits at `at`, of which all must be whole bytes; `false` if they are not there.
+    /// Write `word` over the 32 bits at `at`, all in complete bytes; `false` if there are too few.
     #[must_use]
     pub(super) fn patch(&mut self, at: u64, word: u32) -> bool {
         let start = (at / 8) as usize;
@@ -147,7 +146,7 @@ impl Bits {
         true
     }
 
-    /// What was written, zeros up to a multiple of 32 bits behind it.
+    /// The output, padded with zeros to a multiple of 32 bits.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.align32();
         self.bytes

@@ -1,7 +1,8 @@
-//! A copier of LLVM's bitstream with changes: what is not touched stays bit by bit what it was.
+//! A copier of LLVM's bitstream with changes.
 //!
-//! Bits between changes are copied with the abbreviations that are defined in them; the headers of blocks are written anew, since their padding depends on the
-//! place, and what is in a block begins at a multiple of 32 bits in both streams. Decides nothing.
+//! Bits between changes are copied, with the abbreviations that are defined in them. The headers of blocks are
+//! written again, because their padding depends on the place. The contents of a block begin at a multiple of 32 bits
+//! in both streams.
 
 use summaries::bitcode::stream::{Event, Stream};
 
@@ -14,7 +15,7 @@ pub(super) struct BitstreamCopier<'a> {
     bytes: &'a [u8],
     stream: Stream<'a>,
     pub(super) out: Bits,
-    /// What of the source is in `out` or left out, in bits.
+    /// The number of source bits that are copied or left out.
     done: u64,
     open: Vec<OpenBlock>,
 }
@@ -30,12 +31,12 @@ impl<'a> BitstreamCopier<'a> {
         Ok(BitstreamCopier { bytes, stream, out, done, open: Vec::new() })
     }
 
-    /// The next event, which has to be taken by one of the methods below, but for a record that stays.
+    /// The next event. One of the methods below has to take it, unless it is a record that is copied.
     pub(super) fn next(&mut self) -> Result<Event> {
         let event = self.stream.next()?;
         let moved = self.out.at().wrapping_sub(self.done) % 32;
         if matches!(event, Event::Record(_)) && self.stream.blob().is_some() && moved != 0 {
-            // Its bytes would be no longer at a multiple of 32 bits.
+            // Its bytes would no longer be at a multiple of 32 bits.
             return Err(Unsupported::Place("a blob").into());
         }
         Ok(event)
@@ -45,12 +46,12 @@ impl<'a> BitstreamCopier<'a> {
         self.stream.operands()
     }
 
-    /// Where the last event began in the source, in bits.
+    /// The start of the last event in the source, in bits.
     pub(super) fn began(&self) -> u64 {
         self.stream.began()
     }
 
-    /// Copy what is before a place in the source.
+    /// Copy up to a place in the source.
     fn copy_to(&mut self, end: u64) {
         self.out.copy(self.bytes, self.done, end);
         self.done = end;
@@ -75,7 +76,7 @@ impl<'a> BitstreamCopier<'a> {
         self.open.last().map_or(2, OpenBlock::width)
     }
 
-    /// Write the header of the block that has begun; gives where, in bits of the output.
+    /// Write the header of the current block. Returns its place in the output, in bits.
     pub(super) fn open(&mut self, block: u32) -> u64 {
         self.copy_to(self.stream.began());
         let at = self.out.at();
@@ -86,13 +87,13 @@ impl<'a> BitstreamCopier<'a> {
         at
     }
 
-    /// Copy the block that has begun; gives where, in bits of the output.
+    /// Copy the current block. Returns its place in the output, in bits.
     pub(super) fn copy_block(&mut self, block: u32) -> Result<u64> {
         let end = self.stream.innermost().map_or(self.done, |(_, end)| end);
         let at = self.open(block);
         self.copy_to(end);
         self.stream.skip_block();
-        // The block's own end has been copied: only its length is missing.
+        // The end of the block is copied. Only its length is missing.
         let open = self.open.pop();
         if open.is_some_and(|open| !self.out.set_length(&open)) {
             return Err(Unsupported::Size.into());
@@ -100,7 +101,7 @@ impl<'a> BitstreamCopier<'a> {
         Ok(at)
     }
 
-    /// Leave out the block that has begun; gives where something else may be written.
+    /// Leave out the current block. Returns the place in the output.
     pub(super) fn drop_block(&mut self) -> u64 {
         self.copy_to(self.stream.began());
         self.done = self.stream.innermost().map_or(self.done, |(_, end)| end);
@@ -108,7 +109,7 @@ impl<'a> BitstreamCopier<'a> {
         self.out.at()
     }
 
-    /// Write a block in the place where one was left out.
+    /// Write a block in place of one that was left out.
     pub(super) fn write_block(
         &mut self,
         block: u32,
@@ -121,7 +122,7 @@ impl<'a> BitstreamCopier<'a> {
         if self.out.leave(&open) { Ok(()) } else { Err(Unsupported::Size.into()) }
     }
 
-    /// End the block that has ended, with further records at its end.
+    /// End the current block, after these new records.
     pub(super) fn close(&mut self, records: &[(u32, &[u64])]) -> Result<()> {
         self.copy_to(self.stream.began());
         let width = self.width();
@@ -140,7 +141,6 @@ impl<'a> BitstreamCopier<'a> {
         self.done = self.stream.at();
     }
 
-    /// Write another record in place of the last.
     pub(super) fn replace(&mut self, code: u32, operands: &[u64]) {
         self.drop_record();
         self.out.record(self.width(), code, operands);

@@ -1,11 +1,11 @@
-//! Why bitcode is not rewritten.
+//! The fates of bitcode values, and the reasons why bitcode is not rewritten.
 //!
 //! Everything but [`RewriteError::Refers`] is known from a [`Survey`](super::Survey) before anything is written.
 
 use summaries::bitcode::error::BitcodeError;
 use summaries::bitcode::symbols::ValueAt;
 
-/// What makes a whole file stay as it is.
+/// A reason why a whole file is passed through.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
     #[error("{0} is not known")]
@@ -16,7 +16,7 @@ pub enum Unsupported {
     Size,
 }
 
-/// What makes one value stay as it is.
+/// A reason why a value can't be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
     #[error("there is no such value")]
@@ -41,4 +41,14 @@ pub enum RewriteError {
     Value { at: ValueAt, why: Obstacle },
     #[error("value {} of module {}, which is kept, refers to value {to}, which is dropped", from.value, from.module)]
     Refers { from: ValueAt, to: u32 },
+}
+
+/// The fate of a global value under the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueFate {
+    Keep,
+    /// It is dropped. Only dropped values may refer to it.
+    Drop,
+    /// A function with a body becomes a stub, which traps if it is called.
+    Stub,
 }

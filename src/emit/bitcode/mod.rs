@@ -1,29 +1,27 @@
-//! Dead global elimination in LLVM bitcode (LLVM 14 to 22, ThinLTO or full): a file is rewritten with an action for each global value.
+//! Dead global elimination in LLVM bitcode (LLVM 14 to 22, ThinLTO or full).
 //!
-//! Dropped values become weak declarations that nothing refers to ([`values`]), the bodies of dropped functions are left out, and stubs get one that traps
-//! ([`stub`]). Value ids stay, so that all else is copied bit by bit ([`copier`]); what depends on it is made again: the
-//! table of functions' places, the summary ([`summary`]), the string table ([`names`]), the hash by which ThinLTO caches and names promoted locals ([`rewrite`]). The symbol table is left out: LLVM makes it again of the
-//! modules where there is none (`irsymtab::readBitcode`).
+//! Dropped values become weak declarations without references ([`values`]), the bodies of dropped functions are left
+//! out, and stubs get a body that traps ([`stub`]). Value ids do not change, so all other bits are copied
+//! ([`copier`]). The table of functions' places, the summary ([`summary`]), the string table ([`values::ValueNames`]) and the
+//! module hash of ThinLTO ([`rewrite`]) are written again. The symbol table is left out, and LLVM builds it again
+//! (`irsymtab::readBitcode`).
 //!
-//! Safe because of what is refused: a module with anything unknown ([`Survey`]), a kept entry of the summary that refers to something dropped. Without a summary the
-//! caller's word is taken that what is kept refers only to what is kept or a stub. A wrapper is not written again. Left out: metadata of dropped
-//! values, which nothing reaches, and types, constants and declarations that nothing uses any more; LLVM passes them over.
+//! A module with an unknown record is rejected ([`Survey`]), and so is a kept entry of the summary that refers to a
+//! dropped value. Without a summary the caller guarantees this. Metadata of dropped values, and unused types,
+//! constants and declarations are kept; LLVM ignores them.
 
 mod apply;
 mod bits;
 mod copier;
 mod error;
-mod fate;
 mod module;
-mod names;
 mod stub;
 mod summary;
 mod survey;
 mod values;
 
 pub use apply::{apply, obstacle, with_fates};
-pub use error::{Obstacle, RewriteError, Unsupported};
-pub use fate::ValueFate;
+pub use error::{Obstacle, RewriteError, Unsupported, ValueFate};
 pub use stub::assembly;
 pub use survey::Survey;
 
@@ -32,14 +30,14 @@ use summaries::bitcode::stream::Event;
 use summaries::bitcode::symbols::ValueAt;
 
 use copier::BitstreamCopier;
-use names::ValueNames;
+use values::ValueNames;
 
 /// The bitcode of a survey with `actions` applied; raw, whether it was wrapped or not.
 ///
-/// Declarations of intrinsics stay whatever is said of them: no linker sees them.
+/// Declarations of intrinsics are always kept, since no linker sees them.
 ///
-/// The hash of a module covers its written bytes and all names. The original's hash, which is one of dropped code too, goes into it only where
-/// `keeps_identity` says so: then an edit in dropped code changes the hash as well.
+/// The hash of a module covers its written bytes and all names. It covers the original's hash only with
+/// `keeps_identity`. Then it also changes with dropped code.
 ///
 /// # Errors
 /// A value whose action [`Survey::forbids`], or a reference from something kept to something dropped.
@@ -54,7 +52,7 @@ pub fn rewrite(
     }
     let mut modules = survey.file().modules.iter().zip(&survey.types).zip(&fates).enumerate();
     let mut copier = BitstreamCopier::new(survey.stream)?;
-    // Places of functions count from the identification before the module; in the source and in what is written.
+    // Places of functions are counted from the identification before the module, in the source and in the output.
     let mut base = None;
     let mut strtabs = survey.strtabs.iter().map(|old| ValueNames::new(old));
     let mut strtab = strtabs.next();
@@ -89,7 +87,7 @@ pub fn rewrite(
                 copier.drop_block();
                 if let Some(names) = &strtab {
                     let mut written = Ok(());
-                    copier.write_block(block::STRTAB, names::WIDTH, |out| written = names.write(out))?;
+                    copier.write_block(block::STRTAB, values::WIDTH, |out| written = names.write(out))?;
                     written?;
                 }
                 strtab = strtabs.next();

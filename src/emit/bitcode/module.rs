@@ -1,7 +1,8 @@
-//! One module rewritten: its records of values, the bodies of its functions, and the blocks that name values or places.
+//! The rewriter of one module: its records of values, the bodies of its functions, and the blocks that name values or
+//! places.
 //!
-//! The bodies come in the order of the records of functions that have one (LLVM, `rememberAndSkipFunctionBody`), and the table of their places
-//! says the same: a module where the two differ is refused. Decides nothing.
+//! The bodies come in the order of the functions' records (LLVM, `rememberAndSkipFunctionBody`). The table of their
+//! places must agree, or the module is rejected.
 
 use summaries::bitcode::codes::{block, metadata, module as code, types as ty, value_symtab};
 use summaries::bitcode::module::{Module, ValueKind};
@@ -9,15 +10,14 @@ use summaries::bitcode::stream::Event;
 use summaries::bitcode::symbols::ValueAt;
 
 use super::copier::BitstreamCopier;
-use super::error::{RewriteError, Unsupported};
-use super::fate::ValueFate;
-use super::names::ValueNames;
+use super::error::{RewriteError, Unsupported, ValueFate};
 use super::stub::{self, StubTypes};
 use super::survey::{Survey, Types};
+use super::values::ValueNames;
 use super::{summary, values};
 use crate::hashing;
 
-/// What is done with each value of a module, by value id, and whether it may be.
+/// The fate of each value of a module, by value id.
 pub(super) fn fates(
     survey: &Survey<'_>,
     number: u32,
@@ -41,7 +41,7 @@ pub(super) fn fates(
             ValueKind::Ifunc { resolver } => resolver,
             _ => continue,
         };
-        // LLVM wants a definition behind an alias.
+        // LLVM needs a definition behind an alias.
         if fate(to) == ValueFate::Drop {
             return Err(RewriteError::Refers { from: ValueAt { module: number, value: id as u32 }, to });
         }
@@ -49,7 +49,7 @@ pub(super) fn fates(
     Ok(fates)
 }
 
-/// A module of the source, and what is done with it.
+/// A module of the source, and the fates of its values.
 #[derive(Clone, Copy)]
 pub(super) struct SourceModule<'c, 'a> {
     pub(super) number: u32,
@@ -67,15 +67,16 @@ pub(super) struct Rewriter<'c, 'a> {
     of: SourceModule<'c, 'a>,
     names: &'c mut ValueNames<'a>,
     stub_types: Option<StubTypes>,
-    /// Where places are counted from, in bits: in the source, in the output.
+    /// The origin of places in the source and in the output, in bits.
     base: (u64, u64),
     /// Value id of the next record of a value.
     next_value: usize,
-    /// Value ids of functions with bodies, those of which the body has come left out.
+    /// The value ids of functions whose bodies were not read yet.
     bodies: std::vec::IntoIter<u32>,
-    /// By value id: the place in the source, and in the output if it is there. Sorted, as bodies come in order of ids.
+    /// By value id: the place of the body in the source, and in the output if it is kept. Sorted, as bodies come in
+    /// the order of ids.
     places: Vec<(u32, u64, Option<u64>)>,
-    /// Where the place of the table of places is to be written, in bits of the output; what it is in the source.
+    /// The field for the place of the table of places, in bits of the output, and its value in the source.
     table: Option<(u64, u64)>,
     /// The hash, which LLVM writes last, has been written.
     is_hashed: bool,
@@ -118,7 +119,8 @@ impl<'c, 'a> Rewriter<'c, 'a> {
                 Event::Enter(_) if self.is_hashed => {
                     return Err(Unsupported::Place("a block behind the hash").into());
                 }
-                Event::Enter(block::BLOCKINFO) => self.read_through(block::BLOCKINFO)?,
+                // The reader must see this block.
+                Event::Enter(block::BLOCKINFO) => self.records(block::BLOCKINFO, &[], |_, _| Ok(()))?,
                 Event::Enter(block::TYPE_NEW) if self.stub_types.is_some() => self.type_table()?,
                 Event::Enter(block::FUNCTION) => self.body()?,
                 Event::Enter(block::VALUE_SYMTAB) => self.table_of_places()?,
@@ -144,7 +146,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
             return Err(Unsupported::Place("a function's body").into());
         }
         self.copier.close(&[])?;
-        // It has been overwritten if the table has come.
+        // It is overwritten once the table is written.
         match self.table {
             Some(_) => Err(Unsupported::Place("the table of functions").into()),
             None => Ok(()),
@@ -173,7 +175,7 @@ impl<'c, 'a> Rewriter<'c, 'a> {
                 }
             }
             code::VSTOFFSET => {
-                // A field of 32 bits at the record's end, to be written over when the place is known.
+                // The record ends with a field of 32 bits, which is overwritten when the place is known.
                 let place = self.copier.operands().first().copied().unwrap_or_default();
                 self.copier.copy_record();
                 let field = self.copier.out.at().saturating_sub(32);
@@ -201,35 +203,35 @@ impl<'c, 'a> Rewriter<'c, 'a> {
         Ok(())
     }
 
-    /// Copy a block that the reader has to see.
-    fn read_through(&mut self, block: u32) -> Result<(), RewriteError> {
+    /// Copy a block of records only, and let `change` see each of them. `added` is appended.
+    fn records(
+        &mut self,
+        block: u32,
+        added: &[(u32, &[u64])],
+        mut change: impl FnMut(&mut Self, u32) -> Result<(), RewriteError>,
+    ) -> Result<(), RewriteError> {
         self.copier.open(block);
         loop {
             match self.copier.next()? {
-                Event::Record(_) => {}
-                Event::Leave => return self.copier.close(&[]),
-                Event::Enter(_) | Event::End => return Err(Unsupported::Place("block information").into()),
+                Event::Record(code) => change(self, code)?,
+                Event::Leave => return self.copier.close(added),
+                Event::Enter(_) | Event::End => return Err(Unsupported::Place("a block").into()),
             }
         }
     }
 
     /// Add the types that stubs need.
     fn type_table(&mut self) -> Result<(), RewriteError> {
-        let added = self.stub_types.as_ref().map_or(&[][..], |types| &types.added);
+        let added = self.stub_types.as_ref().map(|types| types.added.clone()).unwrap_or_default();
         let added: Vec<(u32, &[u64])> = added.iter().map(|(code, ops)| (*code, &ops[..])).collect();
-        self.copier.open(block::TYPE_NEW);
-        loop {
-            match self.copier.next()? {
-                Event::Record(ty::NUMENTRY) => {
-                    let count = self.copier.operands().first().copied().unwrap_or_default();
-                    let count = count.checked_add(added.len() as u64).ok_or(Unsupported::Size)?;
-                    self.copier.replace(ty::NUMENTRY, &[count]);
-                }
-                Event::Record(_) => {}
-                Event::Leave => return self.copier.close(&added),
-                Event::Enter(_) | Event::End => return Err(Unsupported::Place("a type table").into()),
+        self.records(block::TYPE_NEW, &added, |this, code| {
+            if code == ty::NUMENTRY {
+                let count = this.copier.operands().first().copied().unwrap_or_default();
+                let count = count.checked_add(added.len() as u64).ok_or(Unsupported::Size)?;
+                this.copier.replace(ty::NUMENTRY, &[count]);
             }
-        }
+            Ok(())
+        })
     }
 
     /// A place as the table has it: in words, one more than from the identification on.
@@ -299,21 +301,16 @@ impl<'c, 'a> Rewriter<'c, 'a> {
         }
     }
 
-    /// Take out what is attached to dropped values. It stands behind everything with a place.
+    /// Remove the attachments of dropped values. No place of the module lies behind them.
     fn metadata(&mut self) -> Result<(), RewriteError> {
-        self.copier.open(block::METADATA);
-        loop {
-            match self.copier.next()? {
-                Event::Record(metadata::GLOBAL_DECL_ATTACHMENT) => {
-                    let id = self.copier.operands().first().and_then(|id| u32::try_from(*id).ok());
-                    if id.is_some_and(|id| self.fate(id) == ValueFate::Drop) {
-                        self.copier.drop_record();
-                    }
-                }
-                Event::Record(_) => {}
-                Event::Leave => return self.copier.close(&[]),
-                Event::Enter(_) | Event::End => return Err(Unsupported::Place("metadata").into()),
+        self.records(block::METADATA, &[], |this, code| {
+            let id = this.copier.operands().first().and_then(|id| u32::try_from(*id).ok());
+            if code == metadata::GLOBAL_DECL_ATTACHMENT
+                && id.is_some_and(|id| this.fate(id) == ValueFate::Drop)
+            {
+                this.copier.drop_record();
             }
-        }
+            Ok(())
+        })
     }
 }

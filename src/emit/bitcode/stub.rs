@@ -1,8 +1,8 @@
-//! The body of a stub in bitcode: inline assembly that traps, and the end of the block.
+//! The body of a stub in bitcode: inline assembly that traps, and `unreachable`.
 //!
-//! An intrinsic would need a declaration, and so another number for everything behind it. Safe because the assembly has a side effect, which no pass takes
-//! out, and clobbers nothing. It brings its own entry of the table that `explain-trap` reads. What optimisation copies has an entry for each copy. Left out: the size of what was there.
-//! Source: LLVM, `BitcodeReader::parseFunctionBody` and `parseConstants` (INLINEASM since LLVM 14).
+//! An intrinsic would need a declaration, and so change the value ids. The assembly has a side effect, so no pass
+//! removes it, and no clobbers. It contains its entry of the table for `explain-trap`. A copy by an optimisation has
+//! an entry of its own.
 
 use summaries::bitcode::codes::{block, constants, instruction as code, types as ty};
 
@@ -20,10 +20,10 @@ const CONSTRAINTS: &[u8] = b"~{dirflag},~{fpsr},~{flags}";
 
 /// The assembly of the stub of a function.
 pub fn assembly(name: &[u8]) -> String {
-    // What it marks is no part of the name (LLVM, `GlobalValue::dropLLVMManglingEscape`).
+    // The mark is no part of the name (LLVM, `GlobalValue::dropLLVMManglingEscape`).
     let name = name.strip_prefix(&[1]).unwrap_or(name);
-    // As emit::stub_table has it: place, size, name.
-    let table = String::from_utf8_lossy(super::super::stub_table::TABLE);
+    // The layout of emit::tables: place, size, name.
+    let table = String::from_utf8_lossy(crate::emit::tables::STUBS);
     let entry = [name, &[0]].concat();
     format!("9: ud2\n.pushsection {table},\"\",@progbits\n.quad 9b\n.long 2\n{}\n.popsection", bytes(&entry))
 }
@@ -33,7 +33,7 @@ fn bytes(of: &[u8]) -> String {
     format!(".byte {}", numbers.join(","))
 }
 
-/// The types that stubs name, and the records to add for those that a module hasn't.
+/// The types that stubs use, and the records of those that the module does not have.
 #[derive(Debug)]
 pub(super) struct StubTypes {
     void_function: u64,
@@ -68,7 +68,7 @@ impl StubTypes {
         StubTypes { void_function, pointer, added }
     }
 
-    /// What is in the FUNCTION block of a stub, with abbreviation ids of [`WIDTH`] bits.
+    /// Write the FUNCTION block of a stub, with abbreviation ids of [`WIDTH`] bits.
     pub(super) fn write_body(&self, text: &str, out: &mut Bits) -> bool {
         out.record(WIDTH, code::DECLARE_BLOCKS, &[1]);
         let block = out.enter(WIDTH, block::CONSTANTS, WIDTH);
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn the_mark_is_no_part_of_a_name() {
         assert_eq!(assembly(b"\x01odd $name"), assembly(b"odd $name"));
-        // Whatever is in a name is in no text that LLVM or an assembler looks through.
+        // The characters of a name are in no text that LLVM or an assembler parses.
         assert!(!assembly(b"odd $name\"").contains("odd"));
     }
 }

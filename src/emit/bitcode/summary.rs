@@ -1,24 +1,24 @@
 //! The summary of a module for the thin link, changed: entries of dropped values gone, with the records that lead up to them, and those of
 //! stubs without references.
 //!
-//! A table of virtual functions or an alias that stays and needs something dropped is an error: it would be a wrong prune. Other references and calls
-//! say what metadata says too (profiles, `!callees`, annotations), which needs no definition; to the thin link such an edge leads to
-//! a function that no module defines. What the IR itself mentions, verification looks at ([`crate::verify::bitcode`]).
-//! Records of heap profiles and parameters come before the entry that they belong to, as type tests do. Layouts as in `summaries::bitcode::index`, of which version nothing is read that is not known.
+//! A kept vtable or alias that needs a dropped value is an error, because that would be a wrong prune. Other
+//! references and calls may come from metadata (profiles, `!callees`, annotations), which needs no definition. In the
+//! thin link such an edge leads to an undefined function. Verification checks the IR ([`crate::verify::bitcode`]).
+//! Records of heap profiles and parameters come before their entry, like type tests. The layouts are those of
+//! `summaries::bitcode::index`, and unknown versions are rejected.
 
 use summaries::bitcode::codes::summary as code;
 use summaries::bitcode::stream::Event;
 use summaries::bitcode::symbols::ValueAt;
 
 use super::copier::BitstreamCopier;
-use super::error::{RewriteError, Unsupported};
-use super::fate::ValueFate;
+use super::error::{RewriteError, Unsupported, ValueFate};
 
 /// The flag of an entry that no other module may import.
 const NOT_ELIGIBLE_TO_IMPORT: u64 = 1 << 4;
 const STUB_SIZE: u64 = 2;
 
-/// Records of which the next entry of a function takes possession.
+/// Records that belong to the next entry of a function.
 fn leads_up(code: u32) -> bool {
     matches!(
         code,
@@ -42,7 +42,7 @@ fn is_entry(code: u32) -> bool {
         )
 }
 
-/// What is done with each function, in the order of the summary's entries. It is needed before the entry itself comes.
+/// The fate of each function, in the order of the summary's entries. It is needed before the entry itself is read.
 pub(super) fn fates(
     index: &summaries::bitcode::index::SummaryIndex,
     module: u32,
@@ -71,7 +71,7 @@ pub(super) fn fates(
     Ok(functions)
 }
 
-/// Rewrite the block that has just been opened, to its end. `functions` as [`fates`] gives them.
+/// Rewrite the current block. `functions` is the result of [`fates`].
 pub(super) fn rewrite(
     copier: &mut BitstreamCopier<'_>,
     functions: Vec<ValueFate>,
@@ -97,7 +97,7 @@ pub(super) fn rewrite(
                 ValueFate::Drop => copier.drop_record(),
                 ValueFate::Stub if is_function(code) => {
                     let flags = ops.get(1).copied().unwrap_or_default() | NOT_ELIGIBLE_TO_IMPORT;
-                    // Nothing is promised of its body; no reference, of which none is read or written only.
+                    // It has no references, and so none that is only read or only written.
                     let stub = [id.unwrap_or_default().into(), flags, STUB_SIZE, 0, 0, 0, 0];
                     copier.replace(code, &stub);
                 }
@@ -112,7 +112,7 @@ pub(super) fn rewrite(
     }
 }
 
-/// The vtables of a type: a name in two operands, then pairs of an address point and a value id.
+/// Rewrite the vtables of a type: a name in two operands, then pairs of an address point and a value id.
 fn type_id(copier: &mut BitstreamCopier<'_>, action: &impl Fn(u32) -> ValueFate) {
     let ops = copier.operands();
     let (name, pairs) = ops.split_at_checked(2).unwrap_or((ops, &[]));

@@ -1,8 +1,8 @@
-//! What can be rewritten in a file of bitcode, before anything is: its modules, the types that a stub needs, and the values that have to stay as
-//! they are.
+//! The limits of rewriting a file of bitcode: its modules, the types that a stub needs, and the values that must be
+//! kept.
 //!
-//! A value may go unless LLVM itself gives it a meaning by its name or linkage; a function may become a stub unless something holds the address of a
-//! block of its body, which would be gone. Safe because a module with anything unknown in it is refused as a whole. Left out: what is reachable.
+//! A value can be dropped unless LLVM gives its name or linkage a meaning. A function can become a stub unless the
+//! address of a block of its body is taken. A module with any unknown record is rejected.
 
 use summaries::bitcode::codes::{block, constants, instruction, types as ty};
 use summaries::bitcode::container;
@@ -12,23 +12,22 @@ use summaries::bitcode::module::{GlobalValue, ValueKind};
 use summaries::bitcode::stream::{Event, Stream};
 use summaries::bitcode::symbols::ValueAt;
 
-use super::error::{Obstacle, RewriteError, Unsupported};
-use super::fate::ValueFate;
+use super::error::{Obstacle, RewriteError, Unsupported, ValueFate};
 
 /// The first LLVM whose constants of inline assembly have the layout that stubs have.
 const FIRST_PRODUCER: u32 = 14;
 
-/// The types of a module, as far as they are needed.
+/// The types of a module that stubs need.
 #[derive(Debug, Default)]
 pub(super) struct Types {
-    /// By type id: whether it is one of functions.
+    /// By type id: whether it is a function type.
     pub(super) functions: Vec<bool>,
     pub(super) void: Option<u64>,
     /// The type of functions without parameters or result.
     pub(super) void_function: Option<u64>,
-    /// It is the one in address space 0.
+    /// The opaque pointer type of address space 0.
     pub(super) opaque_pointer: Option<u64>,
-    /// A typed one, to a void function.
+    /// A typed pointer to a void function.
     pub(super) typed_pointer: Option<u64>,
     pub(super) typed: bool,
 }
@@ -57,15 +56,15 @@ impl Types {
     }
 }
 
-/// A file of bitcode, looked through.
+/// A file of bitcode, with the limits of its values.
 #[derive(Debug)]
 pub struct Survey<'a> {
     pub(super) file: BitcodeFile<'a>,
     pub(super) stream: &'a [u8],
     pub(super) types: Vec<Types>,
-    /// String tables in the order of the file, each of the modules before it that have none yet.
+    /// The string tables in the order of the file. Each is for the modules between the last table and itself.
     pub(super) strtabs: Vec<&'a [u8]>,
-    /// Functions of which a block's address is taken, sorted, by module.
+    /// By module, the functions with a block whose address is taken, sorted.
     blocks_taken: Vec<Vec<u32>>,
 }
 
@@ -73,7 +72,7 @@ impl<'a> Survey<'a> {
     /// Look through bitcode, raw or wrapped.
     ///
     /// # Errors
-    /// What is malformed, or why no part of the file can be rewritten.
+    /// The file is malformed, or no part of it can be rewritten.
     pub fn new(bytes: &'a [u8]) -> Result<Self, RewriteError> {
         let file = file::read(bytes)?;
         if let Some(what) = file.unknown.first() {
@@ -109,7 +108,7 @@ impl<'a> Survey<'a> {
                 Event::Enter(block::BLOCKINFO | block::CONSTANTS | block::TYPE_NEW) => {}
                 Event::Enter(block::STRTAB) => strtab = Some(None),
                 Event::Record(_) if stream.is_in(block::STRTAB) => {
-                    // The first blob, as `file::read` takes it.
+                    // The first blob counts, as in `file::read`.
                     strtab = strtab.map(|found| found.or(stream.blob()));
                 }
                 Event::Enter(block::FUNCTION) => in_function = true,
@@ -119,7 +118,7 @@ impl<'a> Survey<'a> {
                     let function = stream.operands().get(1).and_then(|id| u32::try_from(*id).ok());
                     taken.extend(function);
                 }
-                // Instructions come behind the constants.
+                // Instructions follow the constants.
                 Event::Record(code)
                     if in_function
                         && stream.is_in(block::FUNCTION)
@@ -155,7 +154,7 @@ impl<'a> Survey<'a> {
         self.file.modules.get(at.module as usize)?.values.get(at.value as usize)
     }
 
-    /// Why this can't be done with a value, if so.
+    /// The reason why an action is not possible for a value.
     pub fn forbids(&self, at: ValueAt, action: ValueFate) -> Option<Obstacle> {
         match action {
             ValueFate::Keep => None,
@@ -164,7 +163,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Why a value can't be dropped, if so. What the linker never sees may stay by itself, but what it refers to has to stay as well.
+    /// The reason why a value can't be dropped.
     fn keeps(&self, at: ValueAt) -> Option<Obstacle> {
         let Some(value) = self.value(at) else { return Some(Obstacle::NoValue) };
         let by_name = value.name.starts_with(b"llvm.") && value.kind != ValueKind::Function;
@@ -175,7 +174,7 @@ impl<'a> Survey<'a> {
         types.is_none().then_some(Obstacle::NoValue)
     }
 
-    /// Why a value can't become a stub, if so.
+    /// The reason why a value can't become a stub.
     fn keeps_body(&self, at: ValueAt) -> Option<Obstacle> {
         let Some(value) = self.value(at) else { return Some(Obstacle::NoValue) };
         let is_body = value.kind == ValueKind::Function && !value.is_declaration_for_linker();

@@ -1,13 +1,16 @@
-//! The records of a module's global values, changed: what a dropped value and a stub look like.
+//! The changed records of global values: dropped values and stubs.
 //!
-//! A dropped value of any kind becomes a weak declaration (`extern_weak`) of its type under a name of ours ([`super::names`]), default visibility, no COMDAT, no section: its value id stays
-//! taken, no member of an archive is extracted for it, and nothing refers to it but what goes with it. An alias or ifunc becomes a declaration of what it
-//! leads to, since there are none of aliases. A stub keeps all that says where it is and who sees it; what promises something of its old body goes.
-//! Source: LLVM, `BitcodeReader::parseGlobalVarRecord`, `parseFunctionRecord`, `parseGlobalIndirectSymbolRecord`; two operands for the name come first.
+//! A dropped value becomes a weak declaration (`extern_weak`) of its type under a new name ([`ValueNames`]), with
+//! default visibility, no COMDAT and no section. Its value id stays in use, and no archive member is extracted for
+//! it. An alias or ifunc becomes a declaration of its target, since aliases have no declarations. A stub keeps its
+//! place and visibility, but no attribute that describes its old body. Source: LLVM,
+//! `BitcodeReader::parseGlobalVarRecord`, `parseFunctionRecord`, `parseGlobalIndirectSymbolRecord`. Two operands for
+//! the name come first.
 
-use summaries::bitcode::codes::module as code;
+use summaries::bitcode::codes::{abbreviation, module as code, table};
 
-use super::names::{DroppedSymbolKind, ValueNames};
+use super::bits::Bits;
+use super::error::{RewriteError, Unsupported};
 use super::survey::Types;
 
 const EXTERN_WEAK: u64 = 7;
@@ -135,4 +138,75 @@ pub(super) fn stubbed(ops: &[u64]) -> Vec<u64> {
         }
     }
     out
+}
+
+/// The prefix of every new name.
+const PREFIX: &str = "lto-prune.dropped.";
+
+/// Abbreviation ids in the block, in bits.
+pub(super) const WIDTH: u32 = 3;
+/// The encoding of a blob, in an abbreviation.
+const ENCODING_BLOB: u64 = 5;
+
+/// The kind of a dropped symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DroppedSymbolKind {
+    Function,
+    Variable,
+    ThreadLocal,
+}
+
+#[derive(Debug)]
+pub(super) struct ValueNames<'a> {
+    old: &'a [u8],
+    added: Vec<u8>,
+    count: u64,
+}
+
+impl<'a> ValueNames<'a> {
+    pub(super) fn new(old: &'a [u8]) -> Self {
+        ValueNames { old, added: Vec::new(), count: 0 }
+    }
+
+    /// A new name: its offset and size.
+    pub(super) fn add(&mut self, kind: DroppedSymbolKind) -> (u64, u64) {
+        let letter = match kind {
+            DroppedSymbolKind::Function => 'f',
+            DroppedSymbolKind::Variable => 'v',
+            DroppedSymbolKind::ThreadLocal => 't',
+        };
+        let name = format!("{PREFIX}{letter}{}", self.count);
+        self.count += 1;
+        let offset = self.old.len() + self.added.len();
+        self.added.extend_from_slice(name.as_bytes());
+        (offset as u64, name.len() as u64)
+    }
+
+    /// The text of all names, in two parts.
+    pub(super) fn text(&self) -> [&[u8]; 2] {
+        [self.old, &self.added]
+    }
+
+    /// Write the STRTAB block, with abbreviation ids of [`WIDTH`] bits.
+    pub(super) fn write(&self, out: &mut Bits) -> Result<(), RewriteError> {
+        let length = self.old.len() + self.added.len();
+        if u32::try_from(length).is_err() {
+            return Err(Unsupported::Size.into());
+        }
+        out.fixed(abbreviation::DEFINE, WIDTH);
+        // Two operands: a literal (1, then its value), and one with an encoding (0, then which).
+        out.vbr(2, 5);
+        out.fixed(1, 1);
+        out.vbr(table::BLOB.into(), 8);
+        out.fixed(0, 1);
+        out.fixed(ENCODING_BLOB, 3);
+        out.fixed(abbreviation::FIRST, WIDTH);
+        out.vbr(length as u64, 6);
+        out.align32();
+        for part in [self.old, &self.added] {
+            out.copy(part, 0, part.len() as u64 * 8);
+        }
+        out.align32();
+        Ok(())
+    }
 }

@@ -1,26 +1,25 @@
 //! The writer of a debug section: bytes, relocations, and a map from old offsets to new ones.
-//!
-//! References into a rewritten section are offsets of old contents. [`OffsetMap`] translates them; an offset that it does not know is an
-//! error, never a guess.
 
-use object::elf::{self, RelocationType};
-use object::{I64, U64};
+use object::U64;
+use object::elf;
 use summaries::AtomIdx;
 
 use super::layout::Layout;
 use super::view::{DebugSection, decode};
+use crate::emit::cursor::uleb;
 use crate::emit::input::{LE, Rela};
 use crate::emit::parts::Meant;
+use crate::emit::write::relocation;
 use crate::error::{Error, Result, Stage};
 
 #[derive(Debug)]
 pub(super) struct SectionDraft {
-    /// Its index among the sections of the object that is written.
+    /// The index of the section in the written object.
     pub(super) index: usize,
     pub(super) bytes: Vec<u8>,
     pub(super) relocations: Vec<Rela>,
     pub(super) meant: Vec<Meant>,
-    /// Where the relocations of what was copied last end, in the old section.
+    /// A search hint: the end of the relocations that were copied last, in the old section.
     copied: usize,
 }
 
@@ -29,7 +28,7 @@ impl SectionDraft {
         SectionDraft { index, bytes: Vec::new(), relocations: Vec::new(), meant: Vec::new(), copied: 0 }
     }
 
-    /// A draft that takes the place of a section, with room for a little more than that has.
+    /// A draft that replaces a section, with room for a few more bytes.
     pub(super) fn in_place_of(old: &DebugSection<'_>) -> Self {
         let room = |len: usize| len + len / 4;
         SectionDraft {
@@ -39,12 +38,12 @@ impl SectionDraft {
         }
     }
 
-    /// How long it is so far, in bytes.
+    /// Its length so far, in bytes.
     pub(super) fn len(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// Append another draft of the same section, which was begun by itself.
+    /// Append another draft of the same section.
     pub(super) fn append(&mut self, mut other: SectionDraft) {
         let moved = self.len();
         self.bytes.append(&mut other.bytes);
@@ -58,8 +57,8 @@ impl SectionDraft {
         uleb(&mut self.bytes, value);
     }
 
-    /// Append a made-up address, relocated, 8 bytes. `meant` is the atom that it belongs to. A number that is no address
-    /// is appended as it is.
+    /// Append a made-up address with a relocation, in 8 bytes. `meant` is the atom that it belongs to. A number that is no address
+    /// gets no relocation.
     pub(super) fn address(&mut self, layout: Layout<'_>, address: u64, meant: Option<AtomIdx>) -> Result<()> {
         let at = self.len();
         let Some((section, offset)) = decode(address) else {
@@ -73,7 +72,7 @@ impl SectionDraft {
         Ok(())
     }
 
-    /// Append a made-up address where something begins.
+    /// Append the made-up address of the start of a range.
     pub(super) fn start(&mut self, layout: Layout<'_>, address: u64, within: &[AtomIdx]) -> Result<()> {
         let meant = decode(address).and_then(|(s, place)| layout.meant(s, place, within, within.is_empty()));
         self.address(layout, address, meant)
@@ -105,55 +104,27 @@ impl SectionDraft {
     }
 }
 
-pub(super) fn uleb(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-pub(super) fn sleb(out: &mut Vec<u8>, mut value: i64) {
-    loop {
-        let byte = value as u8 & 0x7f;
-        value >>= 7;
-        if (value == 0 && byte & 0x40 == 0) || (value == -1 && byte & 0x40 != 0) {
-            out.push(byte);
-            return;
-        }
-        out.push(byte | 0x80);
-    }
-}
-
-pub(super) fn relocation(offset: u64, kind: RelocationType, symbol: u32, addend: i64) -> Rela {
-    let mut entry =
-        Rela { r_offset: U64::new(LE, offset), r_info: U64::default(), r_addend: I64::new(LE, addend) };
-    entry.set_r_info(LE, false, symbol, kind);
-    entry
-}
-
-/// Where old offsets of a rewritten section are in the new one.
+/// The new offsets of a rewritten section by the old ones.
 #[derive(Debug, Default)]
 pub(super) struct OffsetMap {
-    /// (first old offset, old offset behind the last, first new offset, whether the bytes between are what they were);
-    /// ascending.
+    /// (old start, old end, new start, whether the bytes are copied), in ascending order.
     segments: Vec<(u64, u64, u64, bool)>,
 }
 
 impl OffsetMap {
-    /// Note that old bytes from `start` to `end` are at `new`, either copied or written in another form.
+    /// Note that the old bytes from `start` to `end` are at `new`, either copied or in another form.
     pub(super) fn push(&mut self, start: u64, end: u64, new: u64, copied: bool) {
         self.segments.push((start, end, new, copied));
     }
 
-    /// Append what another map knows of the bytes behind, which are at `moved` in the new section.
+    /// Append the map of the bytes behind, which are at `moved` in the new section.
     pub(super) fn append(&mut self, other: OffsetMap, moved: u64) {
         let segments = other.segments.into_iter();
         self.segments.extend(segments.map(|(start, end, new, copied)| (start, end, new + moved, copied)));
     }
 
-    /// The new offset for an old one. `near` is any number to begin with, and after that where the last question was answered: most
-    /// questions come in order, so that the answer is there or in one of the next two segments.
+    /// The new offset of an old one; `None` if it is unknown. `near` is a search hint: most lookups come in order, so the answer is in
+    /// the segment of the last one or in the next two.
     pub(super) fn map(&self, old: u64, near: &mut usize) -> Option<u64> {
         let begins = |segment: usize| self.segments.get(segment).is_some_and(|(start, ..)| *start <= old);
         let holds = |segment: &usize| begins(*segment) && !begins(*segment + 1);

@@ -1,9 +1,8 @@
-//! The address map of divided sections: which ranges stay, and to which atom an address belongs.
+//! The address map of divided sections: which ranges are kept, and to which atom an address belongs.
 //!
-//! In debug information an address may be the first byte of what it describes or the first byte behind it, and in a divided
-//! section the end of one function is the start of the next. [`Layout::meant`] decides by the function whose description the
-//! address stands in. Sound because a range that is asked for is cut to the parts that stay, and an address that belongs to
-//! nothing that stays gets a tombstone.
+//! In debug information an address is the first byte of a range or the first byte behind it. In a divided section the
+//! end of one function is the start of the next. [`Layout::meant`] decides by the function that the entry describes.
+//! Ranges are cut to the kept parts, and an address of dropped code gets a tombstone.
 
 use object::elf;
 use summaries::AtomIdx;
@@ -14,20 +13,20 @@ use crate::emit::parts::SplitSections;
 use crate::error::{Error, Result, Stage};
 use crate::plan::Action;
 
-/// The sections of the object as the plan leaves them.
+/// The sections of the object under its plan.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout<'l> {
     pub(super) input: &'l Input<'l>,
-    pub(super) parts: &'l SplitSections<'l>,
+    pub(super) split: &'l SplitSections<'l>,
     pub(super) symbols: &'l SectionSymbols,
 }
 
-/// Symbols by which places of sections can be named.
+/// The symbols that relocations of debug information use.
 #[derive(Debug)]
 pub(super) struct SectionSymbols {
-    /// By section: its section symbol, 0 if it has none.
+    /// By section: its section symbol; 0 if it has none.
     of: Vec<u32>,
-    /// Other symbols that mean their own definitions, by section and value.
+    /// Functions and objects that no other definition can replace, by section and value.
     named: Vec<(u32, u64, u32)>,
 }
 
@@ -61,8 +60,8 @@ impl SectionSymbols {
 }
 
 impl Layout<'_> {
-    /// The symbol and addend that a place of a section is relocated against. Without a section symbol (LLVM leaves out what it does
-    /// not use) it is a symbol of the atom that is meant.
+    /// The symbol and addend for a place of a section. If there is no section symbol (LLVM omits unused ones), it is a symbol of the
+    /// atom.
     pub(super) fn symbol_for(&self, section: u32, place: i64, meant: Option<AtomIdx>) -> Result<(u32, i64)> {
         let missing = match self.symbols.of_section(self.input, section as usize) {
             Ok(symbol) => return Ok((symbol, place)),
@@ -76,18 +75,18 @@ impl Layout<'_> {
         Ok((*symbol, place.wrapping_sub(*value as i64)))
     }
 
-    /// Whether the section that holds this made-up address is emitted in parts, or not at all.
-    pub(super) fn is_parted(&self, address: u64) -> bool {
-        let goes = |section| self.parts.action_of_section(section) == Some(Action::Drop);
-        decode(address).is_some_and(|(section, _)| self.parts.of(section).is_some() || goes(section))
+    /// Whether the section of a made-up address is divided or dropped.
+    pub(super) fn is_changed(&self, address: u64) -> bool {
+        let is_dropped = |section| self.split.action_of_section(section) == Some(Action::Drop);
+        decode(address).is_some_and(|(section, _)| self.split.of(section).is_some() || is_dropped(section))
     }
 
-    /// The parts that stay of the range from `begin` to `end`, in made-up addresses. A range of numbers that are no
-    /// addresses is what it was. `within` are the atoms of the function that the range describes, where there is one.
+    /// The kept parts of the range from `begin` to `end`, in made-up addresses. A range of numbers that are no addresses does not
+    /// change. `within` are the atoms of the described function.
     ///
     /// # Errors
-    /// A range from one section into another, or one that ends before it begins.
-    pub(super) fn pieces(&self, begin: u64, end: u64, within: &[AtomIdx]) -> Result<Vec<(u64, u64)>> {
+    /// The range leads into another section, or ends before it begins.
+    pub(super) fn kept_ranges(&self, begin: u64, end: u64, within: &[AtomIdx]) -> Result<Vec<(u64, u64)>> {
         let (section, first, last) = match (decode(begin), decode(end)) {
             (Some((a, first)), Some((b, last))) if a == b && first <= last => (a, first, last),
             (None, None) => return Ok(vec![(begin, end)]),
@@ -98,30 +97,29 @@ impl Layout<'_> {
                 ));
             }
         };
-        let Some(divided) = self.parts.of(section) else {
-            return Ok(match self.parts.action_of_section(section) {
+        let Some(divided) = self.split.of(section) else {
+            return Ok(match self.split.action_of_section(section) {
                 Some(Action::Drop | Action::Stub) => Vec::new(),
                 Some(Action::Keep) | None => vec![(begin, end)],
             });
         };
         if first == last {
             let meant = self.meant(section, first, within, false);
-            let stays = meant.is_some_and(|a| self.parts.atom(a).is_ok_and(|(_, a)| a == Action::Keep));
+            let stays = meant.is_some_and(|a| self.split.atom(a).is_ok_and(|(_, a)| a == Action::Keep));
             return Ok(if stays { vec![(begin, end)] } else { Vec::new() });
         }
-        let next = divided.runs.partition_point(|r| r.end as i64 <= first);
-        let runs = divided.runs.get(next..).unwrap_or(&[]).iter();
-        let runs = runs.take_while(|r| (r.start as i64) < last).filter(|r| r.stub.is_none());
-        let cut = runs.map(|r| (first.max(r.start as i64), last.min(r.end as i64))).filter(|(b, e)| b < e);
+        let next = divided.parts.partition_point(|r| r.end as i64 <= first);
+        let parts = divided.parts.get(next..).unwrap_or(&[]).iter();
+        let parts = parts.take_while(|r| (r.start as i64) < last).filter(|r| r.stub.is_none());
+        let cut = parts.map(|r| (first.max(r.start as i64), last.min(r.end as i64))).filter(|(b, e)| b < e);
         Ok(cut.filter_map(|(b, e)| encode(section, b).zip(encode(section, e))).collect())
     }
 
-    /// The atom that an address belongs to: the one that holds it, or the one that ends there if that is one of `within` and
-    /// the one that begins there is none of them. With `entry` it is the start of what it describes. `None` in sections that
-    /// are not emitted in parts.
+    /// The atom that an address belongs to; `None` in an undivided section. It is the atom that holds the address, or the one that
+    /// ends there if only that is one of `within`. With `entry` it is always the atom that holds the address.
     pub(super) fn meant(&self, section: u32, place: i64, within: &[AtomIdx], entry: bool) -> Option<AtomIdx> {
-        self.parts.of(section)?;
-        let (first, atoms) = self.parts.atoms_of(section);
+        self.split.of(section)?;
+        let (first, atoms) = self.split.atoms_of(section);
         let place = u64::try_from(place).unwrap_or(0);
         let held = atoms.partition_point(|a| a.offset <= place).saturating_sub(1);
         let here = AtomIdx::new(first + held);
@@ -139,26 +137,25 @@ impl Layout<'_> {
         self.meant(section, place.checked_sub(1)?, &[], true)
     }
 
-    /// Whether a made-up address is where one function begins and another one, which is moved away from it, ends with a call.
+    /// Whether a function begins at a made-up address, and the function before it ends with a call and is moved apart.
     pub(super) fn is_behind_call(&self, address: u64) -> bool {
         let Some((section, place)) = decode(address) else { return false };
-        let Some(place) = u64::try_from(place).ok().filter(|_| self.parts.of(section).is_some()) else {
+        let Some(place) = u64::try_from(place).ok().filter(|_| self.split.of(section).is_some()) else {
             return false;
         };
-        let (first, atoms) = self.parts.atoms_of(section);
+        let (first, atoms) = self.split.atoms_of(section);
         let next = atoms.partition_point(|a| a.offset < place);
         if next == 0 || atoms.get(next).is_none_or(|a| a.offset != place) {
             return false;
         }
         let kept = |i: usize| {
-            self.parts.atom(AtomIdx::new(first + i)).is_ok_and(|(_, action)| action == Action::Keep)
+            self.split.atom(AtomIdx::new(first + i)).is_ok_and(|(_, action)| action == Action::Keep)
         };
         let is_apart = !kept(next) || self.part(address) != self.part(address - 1);
         kept(next - 1) && is_apart && self.ends_with_call(section, place)
     }
 
-    /// Whether the instruction before a place of a section may be a call. An indirect one is looked for at each length that
-    /// it can have.
+    /// Whether the instruction before a place of a section may be a call. An indirect call is looked for at each possible length.
     fn ends_with_call(&self, section: u32, place: u64) -> bool {
         let data = self.input.data(section as usize).unwrap_or_default();
         let before = usize::try_from(place).ok().and_then(|place| data.get(place.saturating_sub(7)..place));
@@ -167,19 +164,19 @@ impl Layout<'_> {
         direct || before.array_windows().any(|[opcode, operand]| *opcode == 0xff && operand >> 3 & 7 == 2)
     }
 
-    /// Whether a made-up address is in a section that is emitted as it is.
+    /// Whether a made-up address is in an undivided section.
     pub(super) fn is_whole(&self, address: u64) -> bool {
         decode(address).is_some_and(|(section, _)| {
-            let action = self.parts.action_of_section(section);
-            self.parts.of(section).is_none() && matches!(action, Some(Action::Keep) | None)
+            let action = self.split.action_of_section(section);
+            self.split.of(section).is_none() && matches!(action, Some(Action::Keep) | None)
         })
     }
 
-    /// Which part of its section a made-up address that stays is in: addresses with the same answer keep their distance.
+    /// The section and part of a kept made-up address. Addresses in the same part keep their distance.
     pub(super) fn part(&self, address: u64) -> Option<(u32, u32)> {
         let (section, place) = decode(address)?;
-        let Some(divided) = self.parts.of(section) else { return Some((section, 0)) };
-        let run = divided.runs.partition_point(|r| r.start as i64 <= place).checked_sub(1)?;
-        Some((section, run as u32))
+        let Some(divided) = self.split.of(section) else { return Some((section, 0)) };
+        let part = divided.parts.partition_point(|r| r.start as i64 <= place).checked_sub(1)?;
+        Some((section, part as u32))
     }
 }

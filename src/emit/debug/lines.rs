@@ -1,20 +1,18 @@
-//! Line number programs with a sequence for each part that stays (DWARF 5, 6.2).
+//! Line number programs with a sequence for each kept part (DWARF 5, 6.2).
 //!
-//! An assembler writes one sequence for a section, with distances from row to row. Where the section is emitted in parts, the rows
-//! are computed, and each part gets a sequence of its own: the row that is in force at its start, the rows in it, and an end. Sound
-//! because the rows of a part are those of the original, in order, with every register of the state machine, and because
-//! a program that can't be computed (an unknown opcode, several operations an instruction) is an error.
-//! What is dropped has no sequence, and neither has a range of no bytes.
+//! An assembler writes one sequence for a section, with distances from row to row. For a divided section the rows are computed,
+//! and each part gets a sequence: the row in effect at its start, the rows in it, and an end. All registers of the state machine are
+//! kept. A program that can't be computed (an unknown opcode, several operations an instruction) is an error. Dropped code and
+//! empty ranges have no sequence.
 
-use gimli::{DebugLine, LineInstruction, LineRow, LittleEndian, Reader};
+use gimli::{DebugLine, LineInstruction, LineRow, LittleEndian, Reader, constants as dw};
 
-use super::draft::{OffsetMap, SectionDraft, sleb, uleb};
+use super::draft::{OffsetMap, SectionDraft};
 use super::layout::Layout;
-use super::lists::Cursor;
 use super::units::Slice;
 use super::view::{DebugSection, decode};
+use crate::emit::cursor::{Cursor, sleb, uleb};
 use crate::error::{Error, Result, Stage};
-use gimli::constants as dw;
 
 type LineHeader<'r> = gimli::LineProgramHeader<Slice<'r>>;
 
@@ -22,8 +20,8 @@ fn invalid(what: impl std::fmt::Display) -> Error {
     Error::new(Stage::Emit, format!("the line number program {what}"))
 }
 
-/// The registers of a row (DWARF 5, 6.2.2), without those that only other machines have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The registers of a row (DWARF 5, 6.2.2), except `op_index`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Registers {
     pub(super) address: u64,
     pub(super) file: u64,
@@ -57,18 +55,7 @@ impl Registers {
     }
 
     pub(super) fn initial(address: u64, is_stmt: bool) -> Self {
-        Registers {
-            address,
-            file: 1,
-            line: 1,
-            column: 0,
-            is_stmt,
-            basic_block: false,
-            prologue_end: false,
-            epilogue_begin: false,
-            isa: 0,
-            discriminator: 0,
-        }
+        Registers { address, file: 1, line: 1, is_stmt, ..Registers::default() }
     }
 }
 
@@ -90,7 +77,7 @@ pub(super) fn rewrite(section: &DebugSection<'_>, layout: Layout<'_>) -> Result<
     Ok((draft, map))
 }
 
-/// Write one program anew, from the start of its header at `at` to its end.
+/// Write one program, whose header begins at `at`.
 fn rewrite_program(
     section: &DebugSection<'_>,
     layout: Layout<'_>,
@@ -145,7 +132,7 @@ fn rewrite_program(
     }
 }
 
-/// Write a sequence for each kept part that rows of this one describe. The last row is the end. `says_file` is whether this sequence names files.
+/// Write a sequence for each kept part of these rows. The last row is the end. `says_file` is whether the sequence sets files.
 fn write_sequence(
     layout: Layout<'_>,
     draft: &mut SectionDraft,
@@ -157,14 +144,14 @@ fn write_sequence(
     if decode(first.address).map(|(s, _)| s) != decode(last.address).map(|(s, _)| s) {
         return Err(invalid("has a sequence of two sections"));
     }
-    for (begin, behind) in layout.pieces(first.address, last.address, &[])? {
+    for (begin, behind) in layout.kept_ranges(first.address, last.address, &[])? {
         if begin == behind {
             continue;
         }
-        // The row in force at the start: the last one before it.
+        // The row in effect at the start is the last one before it.
         let from = rows.partition_point(|r| r.address < begin);
         let mut registers = Registers::initial(begin, header.default_is_stmt());
-        // Readers differ about the file that DWARF 5 begins with. If this sequence names a file, each part names its own.
+        // Readers differ about the initial file of DWARF 5. If the sequence sets a file, each part sets its own.
         if says_file {
             registers.file = u64::MAX;
         }
@@ -188,7 +175,7 @@ fn write_sequence(
     Ok(())
 }
 
-/// Append the opcodes that make `row` of the registers as they are.
+/// Append the opcodes that change the registers to `row`.
 pub(super) fn write_row(
     draft: &mut SectionDraft,
     header: &LineHeader<'_>,
@@ -245,16 +232,57 @@ pub(super) fn write_row(
         Registers { basic_block: false, prologue_end: false, epilogue_begin: false, discriminator: 0, ..row };
 }
 
-/// So many bytes `DW_LNS_const_add_pc` advances the address (DWARF 5, 6.2.5.2).
+/// The bytes by which `DW_LNS_const_add_pc` advances the address (DWARF 5, 6.2.5.2).
 fn const_add_pc(header: &LineHeader<'_>) -> u64 {
     let advances = u64::from(255 - header.opcode_base());
     advances.checked_div(u64::from(header.line_range())).unwrap_or(0)
 }
 
-/// The special opcode that advances line and address so (DWARF 5, 6.2.5.1).
+/// The special opcode that advances line and address by these numbers (DWARF 5, 6.2.5.1).
 fn special(header: &LineHeader<'_>, lines: i64, bytes: u64) -> Option<u8> {
     let range = i64::from(header.line_range());
     let line = lines.checked_sub(i64::from(header.line_base())).filter(|l| (0..range).contains(l))?;
     let opcode = i64::try_from(bytes).ok()?.checked_mul(range)?.checked_add(line)?;
     u8::try_from(opcode.checked_add(i64::from(header.opcode_base()))?).ok()
+}
+
+/// The fixed part of a header in the 32-bit format, in bytes: length, version, unit, address size, segment size.
+const HEADER: u64 = 12;
+
+/// `.debug_aranges` with an entry for each kept part (DWARF 5, 6.1.2).
+pub(super) fn rewrite_aranges(section: &DebugSection<'_>, layout: Layout<'_>) -> Result<SectionDraft> {
+    let invalid = |what: &str| Error::new(Stage::Emit, format!("a table of address ranges {what}"));
+    let mut draft = SectionDraft::in_place_of(section);
+    let mut at = 0;
+    while at < section.linked.len() as u64 {
+        let mut cursor = Cursor::new(&section.linked, at);
+        let length = cursor.u32()?;
+        let end = cursor.at.checked_add(length).filter(|end| *end <= section.linked.len() as u64);
+        let end = end.filter(|_| length < 0xffff_fff0).ok_or_else(|| invalid("ends early"))?;
+        let (version, _unit) = (cursor.u16()?, cursor.u32()?);
+        if (version, cursor.u8()?, cursor.u8()?) != (2, 8, 0) {
+            return Err(invalid("is of an unknown form"));
+        }
+        let start = draft.len();
+        draft.copy(section, at, at + HEADER)?;
+        // Tuples are aligned to their size, counted from the header.
+        let padding = HEADER.next_multiple_of(16) - HEADER;
+        draft.bytes.resize(draft.bytes.len() + padding as usize, 0);
+        cursor.at = at + HEADER + padding;
+        while cursor.at < end {
+            let (address, size) = (cursor.u64()?, cursor.u64()?);
+            if (address, size) == (0, 0) {
+                break;
+            }
+            for (begin, behind) in layout.kept_ranges(address, address.wrapping_add(size), &[])? {
+                draft.start(layout, begin, &[])?;
+                draft.bytes.extend_from_slice(&behind.wrapping_sub(begin).to_le_bytes());
+            }
+        }
+        draft.bytes.extend_from_slice(&[0; 16]);
+        let length = draft.len() - start - 4;
+        draft.set_u32(start, length)?;
+        at = end;
+    }
+    Ok(draft)
 }

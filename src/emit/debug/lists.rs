@@ -1,11 +1,10 @@
-//! Range lists and location lists with every address explicit (DWARF 5, 2.6.2 and 2.17.3; DWARF 4, 2.6.2 and 2.17.3).
+//! Range lists and location lists with explicit addresses (DWARF 5, 2.6.2 and 2.17.3; DWARF 4, 2.6.2 and 2.17.3).
 //!
-//! Compilers write offsets from the start of a section, which say nothing once its functions lie apart. Each list is written anew:
-//! in DWARF 5 as start and length, or as a base with offsets where several entries lie in one part; in DWARF 4 as pairs
-//! of addresses. What is dropped has no entry. Bytes between the lists (headers, tables of offsets, views) are copied.
+//! Compilers write offsets from the start of a section, which are wrong once its functions are moved apart. Each list is written
+//! again: in DWARF 5 as start and length, or as a base with offsets for several entries of one part; in DWARF 4 as pairs of
+//! addresses. Dropped code has no entry. Bytes between the lists (headers, tables of offsets, views) are copied.
 //!
-//! Left out: pairs of views inside of location lists (`DW_LLE_GNU_view_pair`), and lists that two units share with
-//! different bases; both are errors.
+//! `DW_LLE_GNU_view_pair` inside of location lists is an error, and so is a list that two units share with different bases.
 
 use std::sync::Arc;
 
@@ -13,18 +12,19 @@ use gimli::constants as dw;
 use rayon::prelude::*;
 use summaries::AtomIdx;
 
-use super::draft::{OffsetMap, SectionDraft, uleb};
+use super::draft::{OffsetMap, SectionDraft};
 use super::layout::Layout;
 use super::view::{DebugSection, decode};
+use crate::emit::cursor::{Cursor, uleb};
 use crate::error::{Error, Result, Stage};
 
-/// What a unit says that its lists need.
+/// The attributes of a unit that its lists are read with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ListBase {
     pub(super) version: u16,
     /// `DW_AT_low_pc` of the unit, a made-up address or 0.
     pub(super) base: u64,
-    /// What the same is in the output: 0, or still an address.
+    /// Whether the same is 0 in the output.
     pub(super) new_base_is_zero: bool,
     /// The value of `DW_AT_addr_base`, an offset in `.debug_addr`.
     pub(super) addresses: Option<u64>,
@@ -35,19 +35,19 @@ pub(super) struct ListBase {
 pub(super) struct ListUse {
     pub(super) offset: u64,
     pub(super) of: ListBase,
-    /// The atoms of the function that it describes a part of.
+    /// The atoms of the function that it describes.
     pub(super) within: Arc<[AtomIdx]>,
     /// It has a number of views for each entry (`DW_AT_GNU_locviews`).
     pub(super) has_views: bool,
 }
 
-/// One entry: the range, in made-up addresses (`None`: everywhere else), and where its counted expression is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ListEntry {
     /// Its first byte, from the start of the section.
     pub(super) start: u64,
+    /// The range in made-up addresses; `None` for the default location.
     pub(super) range: Option<(u64, u64)>,
-    /// The extent of the expression with its length, in bytes of the section.
+    /// The start and end of the expression with its length, in the section.
     pub(super) expression: (u64, u64),
     pub(super) base: EntryBase,
 }
@@ -55,9 +55,9 @@ pub(super) struct ListEntry {
 /// The base address of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryBase {
-    /// The entry itself has the address.
+    /// The entry itself has the start address.
     Own,
-    /// An entry before it in the list has the base.
+    /// An earlier entry of the list has the base.
     List,
     /// The base is that of the unit.
     Unit,
@@ -71,7 +71,7 @@ fn invalid(what: &str) -> Error {
     Error::new(Stage::Emit, format!("a list of ranges or locations {what}"))
 }
 
-/// The address that an offset from `base` means, both made-up.
+/// The made-up address at an offset from `base`.
 fn sum(base: u64, offset: u64) -> Result<u64> {
     match decode(base).is_some() && decode(offset).is_some() {
         true => Err(invalid("adds two addresses")),
@@ -79,102 +79,35 @@ fn sum(base: u64, offset: u64) -> Result<u64> {
     }
 }
 
-#[derive(Debug, Clone)]
-pub(super) struct Cursor<'c> {
-    bytes: &'c [u8],
-    pub(super) at: u64,
-}
-
-impl<'c> Cursor<'c> {
-    pub(super) fn new(bytes: &'c [u8], at: u64) -> Self {
-        Cursor { bytes, at }
-    }
-
-    pub(super) fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let at = usize::try_from(self.at).map_err(|_| early())?;
-        let field = self.bytes.get(at..).and_then(|rest| rest.first_chunk::<N>()).ok_or_else(early)?;
-        self.at += N as u64;
-        Ok(*field)
-    }
-
-    pub(super) fn u8(&mut self) -> Result<u8> {
-        Ok(u8::from_le_bytes(self.take()?))
-    }
-
-    pub(super) fn u16(&mut self) -> Result<u16> {
-        Ok(u16::from_le_bytes(self.take()?))
-    }
-
-    pub(super) fn u32(&mut self) -> Result<u64> {
-        Ok(u64::from(u32::from_le_bytes(self.take()?)))
-    }
-
-    pub(super) fn u64(&mut self) -> Result<u64> {
-        Ok(u64::from_le_bytes(self.take()?))
-    }
-
-    pub(super) fn uleb(&mut self) -> Result<u64> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.u8()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(invalid("has a number of more than 64 bits"))
-    }
-
-    pub(super) fn sleb(&mut self) -> Result<i64> {
-        let mut value = 0i64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.u8()?;
-            value |= i64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                let unused = 64u32.saturating_sub(shift + 7);
-                return Ok(value << unused >> unused);
-            }
-        }
-        Err(invalid("has a number of more than 64 bits"))
-    }
-
-    pub(super) fn skip(&mut self, count: u64) -> Result<()> {
-        self.at = self.at.checked_add(count).filter(|at| *at <= self.bytes.len() as u64).ok_or_else(early)?;
-        Ok(())
-    }
-}
-
-/// So many lists are one piece of work, which another thread may take. Few objects have more; the unit tests divide earlier, so
-/// that they see the seams of pieces.
+/// The number of lists that one task writes. Unit tests use small tasks, to cover the boundaries between tasks.
 const SHARE: usize = if cfg!(test) { 2 } else { 1 << 12 };
 
-/// Neighbouring lists of a section, written anew.
+/// The new form of neighbouring lists of a section.
 struct ListRun {
-    /// Where the first of them was in the old section.
+    /// Their start in the old section.
     start: u64,
-    /// Where the old bytes of all of them end.
+    /// Their end in the old section.
     end: u64,
     draft: SectionDraft,
     map: OffsetMap,
 }
 
-/// A section of lists as it is read.
+/// The reader of a section of lists.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ListReader<'s, 'a> {
     pub(super) section: &'s DebugSection<'a>,
-    /// It is the section `.debug_addr`, if there is one.
     pub(super) addresses: Option<&'s DebugSection<'a>>,
-    /// Location lists, whose entries have expressions.
+    /// The entries of location lists have expressions.
     pub(super) is_locations: bool,
-    /// There is a header for each unit, and entries are coded, as from DWARF 5 on.
+    /// It has the form of DWARF 5: a header for each unit, and coded entries.
     pub(super) is_coded: bool,
 }
 
 impl ListReader<'_, '_> {
-    /// The entries of a list, and where it ends.
+    /// The entries of a list, and its end.
     ///
     /// # Errors
-    /// A list that is malformed, or names an address that is not there.
+    /// The list is malformed, or uses an index outside of `.debug_addr`.
     pub(super) fn read(self, offset: u64, of: ListBase) -> Result<(Vec<ListEntry>, u64)> {
         let mut cursor = Cursor::new(&self.section.linked, offset);
         let mut entries = Vec::new();
@@ -183,7 +116,7 @@ impl ListReader<'_, '_> {
             let start = cursor.at;
             if self.is_locations {
                 let length = if self.is_coded { cursor.uleb()? } else { u64::from(cursor.u16()?) };
-                cursor.skip(length)?;
+                cursor.bytes(length)?;
             }
             Ok::<_, Error>((start, cursor.at))
         };
@@ -203,7 +136,7 @@ impl ListReader<'_, '_> {
                 entries.push(ListEntry { start, range, expression, base: from });
             }
         }
-        // Codes of both kinds of lists are the same but for DW_LLE_default_location, which moves what follows.
+        // Both kinds of lists have the same codes, except that DW_LLE_default_location shifts the next ones by one.
         loop {
             let start = cursor.at;
             let code = cursor.u8()?;
@@ -250,19 +183,14 @@ impl ListReader<'_, '_> {
         }
     }
 
-    /// The address that an index into `.debug_addr` means, made-up.
     fn indexed(self, of: ListBase, index: u64) -> Result<u64> {
-        let place = of.addresses.zip(index.checked_mul(8)).and_then(|(base, at)| base.checked_add(at));
-        let (Some(table), Some(place)) = (self.addresses, place) else {
-            return Err(invalid("names an address that is not there"));
-        };
-        Cursor::new(&table.linked, place).u64()
+        address_at(self.addresses, of.addresses, index)
     }
 
-    /// Lengths of contributions, and the offsets in their tables.
+    /// Correct the lengths of contributions, and the offsets in their tables.
     ///
     /// # Errors
-    /// A contribution that is malformed, or a table with an offset at which no list begins.
+    /// A contribution is malformed, or no list begins at an offset of a table.
     pub(super) fn correct_headers(self, draft: &mut SectionDraft, map: &OffsetMap) -> Result<()> {
         let old = &self.section.linked;
         let (mut at, mut near) = (0, 0);
@@ -273,12 +201,13 @@ impl ListReader<'_, '_> {
                 return Err(invalid("is of the 64-bit format"));
             }
             let end = cursor.at + length;
-            let mut moved =
-                |old: u64| map.map(old, &mut near).ok_or_else(|| invalid("is referred to where none begins"));
+            let mut moved = |old: u64| {
+                map.map(old, &mut near).ok_or_else(|| invalid("has an offset at which no list begins"))
+            };
             let new_end = if end == old.len() as u64 { draft.len() } else { moved(end)? };
             let start = moved(at)?;
             draft.set_u32(start, new_end.wrapping_sub(start + 4))?;
-            cursor.skip(4)?;
+            cursor.bytes(4)?;
             let count = cursor.u32()?;
             let table = cursor.at;
             let new_table = moved(table.saturating_sub(1))? + 1;
@@ -300,19 +229,19 @@ impl ListReader<'_, '_> {
 pub(super) struct ListSection<'s, 'a> {
     pub(super) reader: ListReader<'s, 'a>,
     pub(super) layout: Layout<'s>,
-    /// The units whose entries are in another file, by the offset that their lists are counted from, sorted. Only of ranges.
+    /// The skeleton units, each with the base of its range lists, sorted.
     pub(super) skeletons: &'s [(u64, ListBase)],
 }
 
 impl ListSection<'_, '_> {
-    /// Write the section anew. `uses` are all lists of it that attributes refer to, sorted by offset.
+    /// Write the section. `uses` are all its lists that attributes refer to, sorted by offset.
     pub(super) fn rewrite(self, uses: &[ListUse]) -> Result<(SectionDraft, OffsetMap)> {
         let alike = |a: &ListUse, b: &ListUse| a.offset == b.offset;
         if uses.array_windows().any(|[a, b]| alike(a, b) && a.of != b.of) {
             return Err(invalid("is of two units with different bases"));
         }
         let lists: Vec<&ListUse> = uses.chunk_by(alike).filter_map(|same| same.first()).collect();
-        // The bytes between the last list of a share and the first of the next one are copied here.
+        // The bytes between the lists of two tasks are copied here.
         let shares: Vec<Result<ListRun>> = lists.par_chunks(SHARE).map(|lists| self.share(lists)).collect();
         let (mut draft, mut map) = (SectionDraft::in_place_of(self.reader.section), OffsetMap::default());
         let mut at = 0;
@@ -335,7 +264,7 @@ impl ListSection<'_, '_> {
         Ok((draft, map))
     }
 
-    /// Write neighbouring lists anew, with the bytes between them.
+    /// Write neighbouring lists, with the bytes between them.
     fn share(self, lists: &[&ListUse]) -> Result<ListRun> {
         let start = lists.first().map_or(0, |list| list.offset);
         let mut share = ListRun {
@@ -350,7 +279,7 @@ impl ListSection<'_, '_> {
                 map.push(*at, list.offset, draft.len(), true);
                 self.between(draft, *at, list.offset)?;
             }
-            // gcc lets the ranges of an inner block be the tail of those of an outer one: that is a list by itself here.
+            // In gcc the ranges of an inner block may be the tail of those of an outer one. It gets a list of its own.
             let (entries, end) = self.reader.read(list.offset, list.of)?;
             let is_same = self.is_same(&entries);
             map.push(list.offset, end, draft.len(), is_same);
@@ -363,8 +292,7 @@ impl ListSection<'_, '_> {
         Ok(share)
     }
 
-    /// Whether a coded list can be copied, because it says the same in the output. All of it describes sections that are emitted as they are, and
-    /// no entry counts from the base of the unit.
+    /// Whether a coded list can be copied: all its sections are undivided, and no entry uses the base of the unit.
     fn is_same(self, entries: &[ListEntry]) -> bool {
         let is_same = |entry: &ListEntry| {
             entry.base != EntryBase::Unit && entry.range.is_none_or(|(begin, _)| self.layout.is_whole(begin))
@@ -372,8 +300,8 @@ impl ListSection<'_, '_> {
         self.reader.is_coded && entries.iter().all(is_same)
     }
 
-    /// Append the bytes between two lists. Behind the base of a skeleton unit they are lists of its `.dwo` file. That file refers
-    /// to them by offset, so that each pair is rewritten in place. The pair of dropped code becomes an empty range.
+    /// Append the bytes between two lists. Behind the base of a skeleton unit they are lists of its `.dwo` file, which refers to
+    /// them by offset. So each pair is rewritten in place, and that of dropped code becomes an empty range.
     fn between(self, draft: &mut SectionDraft, start: u64, end: u64) -> Result<()> {
         let first = self.skeletons.first().map_or(end, |(offset, _)| (*offset).clamp(start, end));
         draft.copy(self.reader.section, start, first)?;
@@ -393,8 +321,8 @@ impl ListSection<'_, '_> {
             }
             let base = selected.unwrap_or(unit.base);
             let (begin, last) = (sum(base, begin)?, sum(base, last)?);
-            let pieces = self.layout.pieces(begin, last, &[])?;
-            let is_whole = pieces == [(begin, last)];
+            let kept = self.layout.kept_ranges(begin, last, &[])?;
+            let is_whole = kept == [(begin, last)];
             if selected.is_none() && !unit.new_base_is_zero {
                 if !is_whole {
                     return Err(invalid(
@@ -402,14 +330,14 @@ impl ListSection<'_, '_> {
                     ));
                 }
                 draft.copy(self.reader.section, at, cursor.at)?;
-            } else if pieces.is_empty() || begin == last {
+            } else if kept.is_empty() || begin == last {
                 draft.bytes.extend_from_slice(&1u64.to_le_bytes());
                 draft.bytes.extend_from_slice(&1u64.to_le_bytes());
             } else if is_whole {
                 draft.start(self.layout, begin, &[])?;
                 draft.address(self.layout, last, self.layout.ended(last))?;
             } else {
-                return Err(invalid("describes code of which only a part stays, in a .dwo file"));
+                return Err(invalid("describes code that is partly dropped, in a .dwo file"));
             }
         }
         match cursor.at == end.max(first) {
@@ -419,32 +347,32 @@ impl ListSection<'_, '_> {
     }
 
     fn write(self, draft: &mut SectionDraft, list: &ListUse, entries: &[ListEntry]) -> Result<()> {
-        let mut pieces: Vec<ListEntry> = Vec::with_capacity(entries.len());
+        let mut kept: Vec<ListEntry> = Vec::with_capacity(entries.len());
         let mut lost = false;
         for entry in entries {
             let Some((begin, end)) = entry.range else {
-                pieces.push(*entry);
+                kept.push(*entry);
                 continue;
             };
-            let of_entry = self.layout.pieces(begin, end, &list.within)?;
+            let of_entry = self.layout.kept_ranges(begin, end, &list.within)?;
             lost |= of_entry.len() != 1;
-            pieces.extend(of_entry.into_iter().map(|piece| ListEntry { range: Some(piece), ..*entry }));
+            kept.extend(of_entry.into_iter().map(|range| ListEntry { range: Some(range), ..*entry }));
         }
-        if list.has_views && lost && !pieces.is_empty() {
-            return Err(invalid("has views, and only a part of it stays"));
+        if list.has_views && lost && !kept.is_empty() {
+            return Err(invalid("has views, and is partly dropped"));
         }
         match self.reader.is_coded {
-            true => self.write_coded(draft, list, &pieces),
-            false => self.write_pairs(draft, list, &pieces),
+            true => self.write_coded(draft, list, &kept),
+            false => self.write_pairs(draft, list, &kept),
         }
     }
 
-    fn write_pairs(self, draft: &mut SectionDraft, list: &ListUse, pieces: &[ListEntry]) -> Result<()> {
-        if !list.of.new_base_is_zero && !pieces.is_empty() {
+    fn write_pairs(self, draft: &mut SectionDraft, list: &ListUse, kept: &[ListEntry]) -> Result<()> {
+        if !list.of.new_base_is_zero && !kept.is_empty() {
             draft.bytes.extend_from_slice(&u64::MAX.to_le_bytes());
             draft.bytes.extend_from_slice(&[0; 8]);
         }
-        for ListEntry { range, expression, .. } in pieces {
+        for ListEntry { range, expression, .. } in kept {
             let Some((begin, end)) = range.filter(|range| *range != (0, 0)) else { continue };
             draft.start(self.layout, begin, &list.within)?;
             match begin == end {
@@ -457,13 +385,13 @@ impl ListSection<'_, '_> {
         Ok(())
     }
 
-    fn write_coded(self, draft: &mut SectionDraft, list: &ListUse, pieces: &[ListEntry]) -> Result<()> {
+    fn write_coded(self, draft: &mut SectionDraft, list: &ListUse, kept: &[ListEntry]) -> Result<()> {
         let code = |of_ranges: dw::DwRle| match self.reader.is_locations {
             true if of_ranges.0 > dw::DW_RLE_offset_pair.0 => of_ranges.0 + 1,
             _ => of_ranges.0,
         };
         let part = |range: &Option<(u64, u64)>| range.and_then(|(begin, _)| self.layout.part(begin));
-        let mut rest = pieces;
+        let mut rest = kept;
         while let Some(ListEntry { range, expression, .. }) = rest.first() {
             let Some((begin, end)) = range else {
                 draft.bytes.push(dw::DW_LLE_default_location.0);
@@ -505,7 +433,23 @@ impl ListSection<'_, '_> {
     }
 }
 
-/// A contribution of the DWARF 5 form with the given lists of ranges, appended to a section; returns where each list is.
+/// The address at an index of `.debug_addr`, made-up. `base` is the `DW_AT_addr_base` of the unit.
+pub(super) fn address_at(table: Option<&DebugSection<'_>>, base: Option<u64>, index: u64) -> Result<u64> {
+    let place = base.zip(index.checked_mul(8)).and_then(|(base, at)| base.checked_add(at));
+    let missing = || Error::new(Stage::Emit, "debug information names an address that does not exist");
+    let (table, place) = table.zip(place).ok_or_else(missing)?;
+    Cursor::new(&table.linked, place).u64()
+}
+
+/// The offset of a list by its index, in a table of offsets that begins at `base`.
+pub(super) fn list_at(table: Option<&DebugSection<'_>>, base: Option<u64>, index: u64) -> Result<u64> {
+    let place = base.zip(index.checked_mul(4)).and_then(|(base, at)| Some((base, base.checked_add(at)?)));
+    let missing = || Error::new(Stage::Emit, "debug information names a list that does not exist");
+    let (table, (base, place)) = table.zip(place).ok_or_else(missing)?;
+    base.checked_add(Cursor::new(&table.linked, place).u32()?).ok_or_else(missing)
+}
+
+/// Append lists of ranges to a section, in DWARF 5 as a contribution. Returns the place of each list.
 pub(super) fn append_ranges(
     draft: &mut SectionDraft,
     layout: Layout<'_>,

@@ -1,18 +1,13 @@
-//! Debug information of an object whose sections are emitted in parts: every address in it made explicit (DWARF 2 to 5).
+//! Explicit addresses in the debug information of divided objects (DWARF 2 to 5).
 //!
-//! [`rewrite`] makes an object with the same sections and symbols, in which debug information says nothing of code by its distance
-//! from other code any more: line number programs have a sequence for each part ([`lines`]), lists of ranges and locations are
-//! start and length ([`lists`]), the span of a unit is ranges ([`units`]), so is `.debug_aranges` ([`aranges`]). The rest of
-//! emission then treats each address by itself, like in an object with function sections. Entries of units keep size and place.
-//! Sound because whatever is not known to be right is an error, upon which the object is kept whole.
+//! In the result of [`rewrite`] no address is a distance from other code. Line number programs have a sequence for each part
+//! ([`lines`]), lists are start and length ([`lists`]), and the span of a unit becomes ranges ([`units`]). Emission then
+//! relocates each address, as in an object with function sections. Entries of units keep size and place. An unknown form is an error,
+//! and then nothing of the object is dropped.
 //!
-//! A section with several functions of which all go is treated alike: where it was, at address 0 in the output, it would reach
+//! Sections with several functions that are all dropped need this too. In the output such a section would be at address 0, and reach
 //! into the code of a position-independent program.
-//!
-//! Left out: a section that holds only one function, or from which nothing goes, needs none of this; `.debug_frame`,
-//! `.debug_names`, `.debug_macro` and strings say nothing by distance.
 
-mod aranges;
 mod draft;
 pub(super) mod gc;
 mod layout;
@@ -28,18 +23,18 @@ mod view;
 use object::elf;
 use rayon::prelude::*;
 
-use self::draft::{OffsetMap, SectionDraft, relocation};
+use self::draft::{OffsetMap, SectionDraft};
 use self::layout::{Layout, SectionSymbols};
 use self::lists::{ListReader, ListSection, ListUse, append_ranges};
 use self::surgery::{Addition, Change, Surgery};
 use self::units::{Needs, SpanUnit, Tables};
 use self::view::DebugSection;
 use super::debug_frame::{self, DebugFrame};
-use super::input::{Input, LE, Rela, Role, SymbolPlace};
-use super::overlay::Overlay;
+use super::input::{Input, LE, Overlay, Rela, Role, SymbolPlace};
 use super::parts::{Meant, SplitSections};
+use super::write::relocation;
 use crate::error::{Error, Result, Stage};
-use crate::plan::Action;
+use crate::plan::{Action, DebugCollection};
 
 /// An object with explicit debug information.
 #[derive(Debug)]
@@ -48,7 +43,7 @@ pub struct ExplicitDebug {
     pub(super) overlay: Overlay,
     /// The new sections, by index. Relocations refer to the first by the number of symbols, to the second by one more.
     pub(super) added: Vec<u32>,
-    /// What addresses at the seams of parts mean, sorted.
+    /// The atoms of addresses between two atoms, sorted.
     pub(super) meant: Vec<Meant>,
 }
 
@@ -57,35 +52,35 @@ const RANGES: [&[u8]; 2] = [b".debug_ranges", b".debug_rnglists"];
 const ADDRESSES: &[u8] = b".debug_addr";
 const LOCATIONS: [&[u8]; 2] = [b".debug_loc", b".debug_loclists"];
 
-/// Make debug information explicit; `None` if the object has none, or code of it is not emitted in parts. Sections that are
-/// relocated are not compressed in what is made, since fields of what is dropped are written into their contents.
+/// Make debug information explicit; `None` if the object has none, or its code is not divided. Relocated sections are decompressed,
+/// because the fields of dropped code are written into their contents.
 ///
 /// # Errors
-/// Debug information that is malformed or of a form that can't be made explicit. The object may then not be divided.
-pub(super) fn rewrite(input: &Input<'_>, parts: &SplitSections<'_>) -> Result<Option<ExplicitDebug>> {
+/// Debug information is malformed or of an unknown form. Then the object may not be divided.
+pub(super) fn rewrite(input: &Input<'_>, split: &SplitSections<'_>) -> Result<Option<ExplicitDebug>> {
     let is_code = |section: u32| {
         let flags = input.section(section as usize).map_or(0, |s| s.sh_flags.get(LE).0);
         flags & elf::SHF_EXECINSTR.0 != 0
     };
-    let goes_whole = |section: u32| {
-        parts.action_of_section(section) == Some(Action::Drop) && parts.atoms_of(section).1.len() > 1
+    let is_dropped = |section: u32| {
+        split.action_of_section(section) == Some(Action::Drop) && split.atoms_of(section).1.len() > 1
     };
-    let is_divided = parts.sections.iter().any(|p| p.only().is_none() && is_code(p.section))
-        || (1..input.sections.len() as u32).any(|section| is_code(section) && goes_whole(section));
+    let is_divided = split.sections.iter().any(|p| p.only.is_none() && is_code(p.section))
+        || (1..input.sections.len() as u32).any(|section| is_code(section) && is_dropped(section));
     let named = |prefix: &[u8]| -> Vec<usize> {
-        let stays = |i: usize| parts.action_of_section(i as u32) != Some(Action::Drop);
+        let is_kept = |i: usize| split.action_of_section(i as u32) != Some(Action::Drop);
         let of_name =
             |i: &usize| input.role(*i) == Role::Content && input.section_name(*i).starts_with(prefix);
-        (1..input.sections.len()).filter(of_name).filter(|i| stays(*i)).collect()
+        (1..input.sections.len()).filter(of_name).filter(|i| is_kept(*i)).collect()
     };
     if let Some(old_style) = named(b".zdebug").first() {
         return Err(input.about(*old_style, "debug information compressed in the old way"));
     }
     if !is_divided || named(b".debug").is_empty() {
-        return without_parts(input, parts);
+        return without_parts(input, split);
     }
     let symbols = &SectionSymbols::read(input)?;
-    let layout = Layout { input, parts, symbols };
+    let layout = Layout { input, split, symbols };
     let sections = Sections::read(input)?;
     let (lines, lists) = rayon::join(
         || lines_and_aranges(input, layout, &sections),
@@ -96,7 +91,7 @@ pub(super) fn rewrite(input: &Input<'_>, parts: &SplitSections<'_>) -> Result<Op
     write(input, layout, sections, needs, rewritten).map(Some)
 }
 
-/// The sections that no unit needs to have been read for.
+/// Rewrite the sections that do not depend on the units.
 fn lines_and_aranges(
     input: &Input<'_>,
     layout: Layout<'_>,
@@ -107,14 +102,14 @@ fn lines_and_aranges(
         rewritten.push(lines::rewrite(lines, layout).map_err(|e| e.in_section(name(input, lines.index)))?);
     }
     if let Some(aranges) = &sections.aranges {
-        let draft = aranges::rewrite(aranges, layout);
+        let draft = lines::rewrite_aranges(aranges, layout);
         let draft = draft.map_err(|e| e.in_section(name(input, aranges.index)))?;
         rewritten.push((draft, OffsetMap::default()));
     }
     Ok(rewritten)
 }
 
-/// What the units need, and the sections of lists, by what the units say of them.
+/// Read the units, and rewrite the lists that they use.
 fn units_and_lists(
     input: &Input<'_>,
     layout: Layout<'_>,
@@ -160,31 +155,30 @@ fn units_and_lists(
     Ok((needs, rewritten))
 }
 
-/// The object with all sections that are relocated decompressed; `None` if none is compressed, and no unwind entry is removed from kept
-/// functions.
-fn without_parts(input: &Input<'_>, parts: &SplitSections<'_>) -> Result<Option<ExplicitDebug>> {
+/// Decompress all relocated sections, and add `.debug_frame` and `.debug_addr` if they are needed; `None` if nothing changes.
+fn without_parts(input: &Input<'_>, split: &SplitSections<'_>) -> Result<Option<ExplicitDebug>> {
     let mut surgery = Surgery::default();
     surgery.decompress(input)?;
-    if surgery.changes.is_empty() && !parts.writes_debug_frame() && !wants_addresses(input, parts) {
+    if surgery.changes.is_empty() && !split.plan.writes_debug_frame && !wants_addresses(input, split) {
         return Ok(None);
     }
-    finish(surgery, input, parts, Vec::new()).map(Some)
+    finish(surgery, input, split, Vec::new()).map(Some)
 }
 
-/// The object that all of this makes, with the unwind entries that kept functions lose.
+/// Apply the changes, and add `.debug_frame` and `.debug_addr` if they are needed.
 fn finish(
     mut surgery: Surgery,
     input: &Input<'_>,
-    parts: &SplitSections<'_>,
+    split: &SplitSections<'_>,
     meant: Vec<Meant>,
 ) -> Result<ExplicitDebug> {
-    if wants_addresses(input, parts) {
+    if wants_addresses(input, split) {
         let (bytes, relocations) = Default::default();
         surgery.additions.push(Addition { name: ADDRESSES, bytes, relocations, align: 1 });
     }
     let count = surgery.additions.len();
     let symbol = (input.symbols.len() + count) as u32;
-    if let Some(DebugFrame { bytes, relocations }) = debug_frame::of_object(input, parts, symbol)? {
+    if let Some(DebugFrame { bytes, relocations }) = debug_frame::of_object(input, split, symbol)? {
         let align = debug_frame::ALIGN as u64;
         surgery.additions.push(Addition { name: debug_frame::NAME, bytes, relocations, align });
     }
@@ -193,18 +187,18 @@ fn finish(
     Ok(ExplicitDebug { overlay: surgery.perform(input)?, added, meant })
 }
 
-/// Whether the collection of entries gets a section for addresses, which it fills for location lists.
-fn wants_addresses(input: &Input<'_>, parts: &SplitSections<'_>) -> bool {
+/// Whether an empty `.debug_addr` is added, which the collection of entries fills.
+fn wants_addresses(input: &Input<'_>, split: &SplitSections<'_>) -> bool {
     let has = |name: &[u8]| (1..input.sections.len()).any(|i| input.section_name(i) == name);
-    parts.shrinks_debug() && has(LOCATIONS[1]) && !has(ADDRESSES)
+    split.plan.debug == Some(DebugCollection::Unreferenced) && has(LOCATIONS[1]) && !has(ADDRESSES)
 }
 
 fn name(input: &Input<'_>, index: usize) -> String {
     String::from_utf8_lossy(input.section_name(index)).into_owned()
 }
 
-/// The debug sections that are read.
-#[derive(Debug, Default)]
+/// The debug sections that are read. The lists are those of DWARF up to 4, and of DWARF 5.
+#[derive(Debug)]
 struct Sections<'a> {
     units: Vec<DebugSection<'a>>,
     abbreviations: Option<DebugSection<'a>>,
@@ -215,76 +209,52 @@ struct Sections<'a> {
     locations: [Option<DebugSection<'a>>; 2],
 }
 
+/// The names of the sections that are read, in the order of the fields of [`Sections`].
+const NAMES: [&[u8]; 9] = [
+    b".debug_info",
+    b".debug_abbrev",
+    ADDRESSES,
+    b".debug_line",
+    b".debug_aranges",
+    RANGES[0],
+    RANGES[1],
+    LOCATIONS[0],
+    LOCATIONS[1],
+];
+
 impl<'a> Sections<'a> {
     fn read(input: &Input<'a>) -> Result<Self> {
-        let mut wanted: Vec<(DebugSectionKind, usize)> = Vec::new();
+        let mut wanted: Vec<(usize, usize)> = Vec::new();
         for index in 1..input.sections.len() {
             let name = input.section_name(index);
-            if input.role(index) != Role::Content
-                || !(name.starts_with(b".debug_") || name.ends_with(b".dwo"))
-            {
+            let is_split = name.ends_with(b".dwo");
+            if input.role(index) != Role::Content || !(name.starts_with(b".debug_") || is_split) {
                 continue;
             }
-            let Some(kind) = DebugSectionKind::of(name) else {
-                if name.starts_with(b".debug_line.") || name.ends_with(b".dwo") {
+            let Some(kind) = NAMES.iter().position(|known| *known == name) else {
+                if name.starts_with(b".debug_line.") || is_split {
                     return Err(input.about(index, "debug information in sections of an unknown name"));
                 }
                 continue;
             };
-            if kind != DebugSectionKind::Units && wanted.iter().any(|(other, _)| *other == kind) {
+            // There may be several sections of units, in groups.
+            if kind != 0 && wanted.iter().any(|(other, _)| *other == kind) {
                 return Err(input.about(index, "is there twice"));
             }
             wanted.push((kind, index));
         }
         let read: Vec<Result<DebugSection<'a>>> =
             wanted.par_iter().map(|(_, index)| DebugSection::read(input, *index)).collect();
-        let mut sections = Sections::default();
+        let (mut units, mut found) = (Vec::new(), [const { None }; NAMES.len()]);
         for ((kind, _), section) in wanted.into_iter().zip(read) {
-            let section = section?;
-            let slot = match kind {
-                DebugSectionKind::Units => {
-                    sections.units.push(section);
-                    continue;
-                }
-                DebugSectionKind::Abbreviations => &mut sections.abbreviations,
-                DebugSectionKind::Addresses => &mut sections.addresses,
-                DebugSectionKind::Lines => &mut sections.lines,
-                DebugSectionKind::Aranges => &mut sections.aranges,
-                DebugSectionKind::Ranges(version) => &mut sections.ranges[usize::from(version)],
-                DebugSectionKind::Locations(version) => &mut sections.locations[usize::from(version)],
-            };
-            *slot = Some(section);
+            match kind {
+                0 => units.push(section?),
+                _ => found[kind] = Some(section?),
+            }
         }
-        Ok(sections)
-    }
-}
-
-/// What a debug section that is read holds. Of lists, whether it is the section of DWARF 5 and later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DebugSectionKind {
-    Units,
-    Abbreviations,
-    Addresses,
-    Lines,
-    Aranges,
-    Ranges(bool),
-    Locations(bool),
-}
-
-impl DebugSectionKind {
-    fn of(name: &[u8]) -> Option<DebugSectionKind> {
-        Some(match name {
-            b".debug_info" => DebugSectionKind::Units,
-            b".debug_abbrev" => DebugSectionKind::Abbreviations,
-            n if n == ADDRESSES => DebugSectionKind::Addresses,
-            b".debug_line" => DebugSectionKind::Lines,
-            b".debug_aranges" => DebugSectionKind::Aranges,
-            n if n == RANGES[0] => DebugSectionKind::Ranges(false),
-            n if n == RANGES[1] => DebugSectionKind::Ranges(true),
-            n if n == LOCATIONS[0] => DebugSectionKind::Locations(false),
-            n if n == LOCATIONS[1] => DebugSectionKind::Locations(true),
-            _ => return None,
-        })
+        let [_, abbreviations, addresses, lines, aranges, ranges, rnglists, loc, loclists] = found;
+        let (ranges, locations) = ([ranges, rnglists], [loc, loclists]);
+        Ok(Sections { units, abbreviations, addresses, lines, aranges, ranges, locations })
     }
 }
 
@@ -296,7 +266,7 @@ fn write(
     mut rewritten: Vec<(SectionDraft, OffsetMap)>,
 ) -> Result<ExplicitDebug> {
     let mut surgery = Surgery::default();
-    // For each unit whose span becomes ranges: the symbol and offset of its list.
+    // By unit with a span: the symbol and offset of its list of ranges.
     let mut places: Vec<(u32, u64)> = vec![(0, 0); needs.spans.len()];
     for (version, table) in sections.ranges.iter().enumerate() {
         let is_coded = version == 1;
@@ -331,7 +301,7 @@ fn write(
     let maps = SectionOffsetMaps::new(input, &sections_of, &offsets)?;
     let mut abbreviations = sections.abbreviations.as_ref().map(|a| a.raw.to_vec()).unwrap_or_default();
     if has_one_unit(input, &sections) && !needs.spans.is_empty() {
-        // Nothing else refers to the table that its new one replaces.
+        // The new table replaces the old one, which nothing else uses.
         abbreviations.clear();
     }
     for mut units in sections.units {
@@ -355,10 +325,10 @@ fn write(
     surgery.decompress(input)?;
     needs.meant.sort_unstable();
     needs.meant.dedup();
-    finish(surgery, input, layout.parts, needs.meant)
+    finish(surgery, input, layout.split, needs.meant)
 }
 
-/// Whether all that an object describes is in one unit.
+/// Whether an object has a single unit.
 fn has_one_unit(input: &Input<'_>, sections: &Sections<'_>) -> bool {
     let [units] = &sections.units[..] else { return false };
     let has_types = (1..input.sections.len()).any(|i| input.section_name(i).starts_with(b".debug_types"));
@@ -366,8 +336,8 @@ fn has_one_unit(input: &Input<'_>, sections: &Sections<'_>) -> bool {
     !has_types && matches!((headers.next(), headers.next()), (Ok(Some(_)), Ok(None)))
 }
 
-/// The units of a section, with ranges in place of spans. `relocations` are those of the section, `places` the symbols
-/// and offsets of the lists of ranges; tables of abbreviations are appended.
+/// Replace the spans of units by ranges. `relocations` are those of the section, and `places` the symbols and offsets of the lists of
+/// ranges. The new tables of abbreviations are appended.
 fn change_units(
     units: DebugSection<'_>,
     mut relocations: Vec<Rela>,
@@ -384,7 +354,7 @@ fn change_units(
     for (_, at, size, form) in needs.lengths.iter().filter(|(s, ..)| here(s)) {
         fill(&mut bytes, *at, *size, 0)?;
         if *form == gimli::constants::DW_FORM_udata {
-            // Zero in as many bytes (DWARF 5, 7.6).
+            // A LEB128 zero of the same size (DWARF 5, 7.6).
             fill(&mut bytes, *at, *size - 1, 0x80)?;
         }
     }
@@ -403,7 +373,7 @@ fn change_units(
     Ok(Change { section: units.index, bytes: Some(bytes), relocations: Some(relocations) })
 }
 
-/// Set bytes of a section to one value.
+/// Set bytes of a section to a value.
 fn fill(bytes: &mut [u8], start: u64, size: u64, value: u8) -> Result<()> {
     let range = || Some(usize::try_from(start).ok()?..usize::try_from(start.checked_add(size)?).ok()?);
     let field = range().and_then(|range| bytes.get_mut(range));
@@ -411,7 +381,7 @@ fn fill(bytes: &mut [u8], start: u64, size: u64, value: u8) -> Result<()> {
     Ok(())
 }
 
-/// The rewritten sections by their section symbols, which offsets into them are relocated against.
+/// The offset maps of rewritten sections, by their section symbols.
 struct SectionOffsetMaps<'m> {
     /// The elements are indexed by symbol.
     maps: Vec<(u32, usize, &'m OffsetMap)>,
@@ -433,7 +403,7 @@ impl<'m> SectionOffsetMaps<'m> {
         Ok(SectionOffsetMaps { maps })
     }
 
-    /// Let offsets into rewritten sections be those of the new contents.
+    /// Replace offsets into rewritten sections by the new ones.
     fn apply(&self, input: &Input<'_>, mut relocations: Vec<Rela>) -> Result<Vec<Rela>> {
         let mut near = 0;
         for entry in &mut relocations {
@@ -442,13 +412,13 @@ impl<'m> SectionOffsetMaps<'m> {
             let Some((_, section, map)) = self.maps.get(found) else { continue };
             let old = entry.r_addend.get(LE);
             let new = u64::try_from(old).ok().and_then(|old| map.map(old, &mut near));
-            let unknown = || input.about(*section, format!("what is referred to at {old:#x} is not known"));
+            let unknown = || input.about(*section, format!("the new place of {old:#x} is not known"));
             entry.r_addend.set(LE, new.ok_or_else(unknown)? as i64);
         }
         Ok(relocations)
     }
 
-    /// The same for the relocations of all sections that are not changed yet.
+    /// Do so for the relocations of all sections that are not changed yet.
     fn apply_elsewhere(&self, input: &Input<'_>, surgery: &mut Surgery) -> Result<()> {
         for table in (1..input.sections.len()).filter(|i| input.role(*i) == Role::Relocations) {
             let section = input.section(table)?.sh_info.get(LE) as usize;

@@ -1,22 +1,20 @@
-//! An object with other contents in some sections, and with some sections more: a table of section headers, and the contents
-//! that are not those of the file.
+//! New contents of sections and new sections, applied to an object.
 //!
-//! Indices of sections and symbols stay what they were, so that a plan of the old object is one of the new.
+//! The indices of sections and symbols do not change, so a plan for the old object also fits the new one.
 
-use object::elf;
-use object::{U32, U64};
+use object::{U64, elf};
 
 use super::view::{contents, is_compressed};
-use crate::emit::input::{Input, LE, Rela, Role, Shdr};
-use crate::emit::overlay::{Contents, Overlay};
+use crate::emit::input::{Contents, Input, LE, Overlay, Rela, Role};
+use crate::emit::write::{new_header, relocation_header};
 use crate::error::Result;
 
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) section: usize,
-    /// It is `None` if they are as they were.
+    /// The new contents; `None` if they do not change.
     pub(super) bytes: Option<Vec<u8>>,
-    /// All its relocations; `None`: as they were.
+    /// All its relocations; `None` if they do not change.
     pub(super) relocations: Option<Vec<Rela>>,
 }
 
@@ -42,7 +40,7 @@ pub(super) fn index_of_addition(input: &Input<'_>, number: usize) -> usize {
 }
 
 impl Surgery {
-    /// Change all compressed sections that are relocated and keep their contents so far to the same contents, decompressed.
+    /// Decompress all relocated sections that have no new contents.
     pub(super) fn decompress(&mut self, input: &Input<'_>) -> Result<()> {
         for table in (1..input.sections.len()).filter(|i| input.role(*i) == Role::Relocations) {
             let section = input.section(table)?.sh_info.get(LE) as usize;
@@ -59,7 +57,6 @@ impl Surgery {
         Ok(())
     }
 
-    /// The object that this makes of `input`.
     pub(super) fn perform(self, input: &Input<'_>) -> Result<Overlay> {
         let mut overlay = Overlay {
             headers: input.sections.to_vec(),
@@ -69,9 +66,10 @@ impl Surgery {
         let symbols = input.symbol_table.unwrap_or(0) as u32;
         for addition in self.additions {
             let target = overlay.headers.len() as u32;
-            let header = empty(elf::SHT_PROGBITS, name(&mut names, &[addition.name]), addition.align);
+            let own_name = name(&mut names, &[addition.name]);
+            let header = new_header(own_name, elf::SHT_PROGBITS, 0, addition.align);
             overlay.push(header, Contents::Bytes(addition.bytes));
-            let header = relocation_header(&mut names, addition.name, symbols, target);
+            let header = relocation_header(name(&mut names, &[b".rela", addition.name]), symbols, target, 0);
             overlay.push(header, Contents::Relocations(addition.relocations));
         }
         for change in self.changes {
@@ -90,11 +88,11 @@ impl Surgery {
                 if input.section(change.section)?.sh_flags.get(LE).0 & elf::SHF_GROUP.0 != 0 {
                     return Err(input.about(change.section, "is of a group, and would need relocations"));
                 }
-                let section = input.section_name(change.section);
-                let header = relocation_header(&mut names, section, symbols, change.section as u32);
+                let name = name(&mut names, &[b".rela", input.section_name(change.section)]);
+                let header = relocation_header(name, symbols, change.section as u32, 0);
                 overlay.push(header, Contents::Relocations(std::mem::take(&mut relocations)));
             }
-            // The first table gets all of them, the others become empty.
+            // The first table gets all of them, and the others become empty.
             for table in tables {
                 let all = Contents::Relocations(std::mem::take(&mut relocations));
                 overlay.set(table, *input.section(table)?, all);
@@ -113,35 +111,10 @@ fn tables_of<'i>(input: &'i Input<'_>, section: usize) -> impl Iterator<Item = u
     })
 }
 
-/// Append a name of these pieces, and return its offset.
-fn name(names: &mut Vec<u8>, pieces: &[&[u8]]) -> u32 {
+/// Append a name, and return its offset.
+fn name(names: &mut Vec<u8>, words: &[&[u8]]) -> u32 {
     let offset = names.len() as u32;
-    pieces.iter().for_each(|piece| names.extend_from_slice(piece));
+    names.extend_from_slice(&words.concat());
     names.push(0);
     offset
-}
-
-/// The header of a new relocation section of section `target`, of which this is the name.
-fn relocation_header(names: &mut Vec<u8>, of_target: &[u8], symbols: u32, target: u32) -> Shdr {
-    let mut header = empty(elf::SHT_RELA, name(names, &[b".rela", of_target]), 8);
-    header.sh_flags = U64::new(LE, elf::SectionFlags(elf::SHF_INFO_LINK.0));
-    header.sh_link = U32::new(LE, symbols);
-    header.sh_info = U32::new(LE, target);
-    header.sh_entsize = U64::new(LE, size_of::<Rela>() as u64);
-    header
-}
-
-fn empty(ty: elf::SectionType, name: u32, align: u64) -> Shdr {
-    Shdr {
-        sh_name: U32::new(LE, name),
-        sh_type: U32::new(LE, ty),
-        sh_flags: U64::default(),
-        sh_addr: U64::default(),
-        sh_offset: U64::default(),
-        sh_size: U64::default(),
-        sh_link: U32::default(),
-        sh_info: U32::default(),
-        sh_addralign: U64::new(LE, align),
-        sh_entsize: U64::default(),
-    }
 }

@@ -1,11 +1,12 @@
-//! Numbers, addresses, offsets, and rows of line number programs, each against what it must come back as.
+//! Numbers, addresses, offsets, and rows of line number programs are read back as they were written.
 
 use gimli::{DebugLine, EndianSlice, LittleEndian, Reader};
 use proptest::prelude::*;
 
-use super::draft::{OffsetMap, SectionDraft, sleb, uleb};
+use super::draft::{OffsetMap, SectionDraft};
 use super::lines::{Registers, write_row};
 use super::view::{decode, encode};
+use crate::emit::cursor::{sleb, uleb};
 
 #[test]
 fn addresses_are_read_back() {
@@ -14,7 +15,7 @@ fn addresses_are_read_back() {
             assert_eq!(encode(section, offset).and_then(decode), Some((section, offset)));
         }
     }
-    // What is too far away has no address, and small numbers are none.
+    // A place that is too far away has no address, and small numbers are no addresses.
     assert_eq!(encode(1 << 23, 0), None);
     assert_eq!(encode(0, 1 << 36), None);
     for number in [0, 1, 0x40_0000, u64::MAX, u64::MAX - 1] {

@@ -1,18 +1,13 @@
-//! What the entries of units say of addresses: the lists that they refer to, the units whose span must become ranges, and
-//! which function an address belongs to where two functions meet.
+//! The addresses in the entries of units: lists, spans of units that become ranges, and the function of each address.
 //!
-//! Entries keep their size and place, so that whatever refers to them (indices of names, other units) stays right. A unit
-//! that says where its code begins and how long it is gets ranges instead: the bytes of `DW_AT_high_pc` carry
-//! `DW_AT_ranges`, which a copy of the unit's table of abbreviations says, with an attribute of no meaning in the bytes that are
-//! left. Sound because consumers read attributes by their abbreviation only.
+//! Entries keep their size and place, so references to them stay right. A unit with `DW_AT_low_pc` and `DW_AT_high_pc`
+//! gets `DW_AT_ranges` in the bytes of `DW_AT_high_pc`, by a changed copy of its table of abbreviations. A filler attribute
+//! takes the bytes that are left.
 //!
-//! The entries of a skeleton unit are in a `.dwo` file, which is not rewritten. In DWARF 4 that file refers to code by indices of
-//! `.debug_addr` and offsets in `.debug_ranges`, which keep their meaning.
-//!
-//! The object is kept whole, with an error, for:
-//! - a skeleton unit of DWARF 5, whose `.dwo` file has offsets from other functions,
-//! - the 64-bit format,
-//! - a span whose length is written in fewer bytes than an offset needs.
+//! The entries of a skeleton unit are in a `.dwo` file, which is not rewritten. In DWARF 4 it refers to code by
+//! indices of `.debug_addr` and offsets in `.debug_ranges`, which remain valid. In DWARF 5 it has offsets from other
+//! functions: that is an error, and so are the 64-bit format and a `DW_AT_high_pc` in fewer bytes than an offset
+//! needs.
 
 use std::sync::Arc;
 
@@ -20,10 +15,10 @@ use gimli::constants as dw;
 use gimli::{AttributeSpecification, AttributeValue, EndianSlice, LittleEndian};
 use summaries::AtomIdx;
 
-use super::draft::uleb;
 use super::layout::Layout;
-use super::lists::{Cursor, ListBase, ListUse};
+use super::lists::{ListBase, ListUse, address_at, list_at};
 use super::view::{DebugSection, decode};
+use crate::emit::cursor::{Cursor, sleb, uleb};
 use crate::emit::parts::Meant;
 use crate::error::{Error, Result, Stage};
 
@@ -34,42 +29,41 @@ type Value<'r> = AttributeValue<Slice<'r>>;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tables<'t, 'a> {
     pub(super) abbreviations: &'t DebugSection<'a>,
-    /// It is the section `.debug_addr`, if there is one.
     pub(super) addresses: Option<&'t DebugSection<'a>>,
-    /// The sections of ranges up to DWARF 4, and from 5 on.
+    /// The sections of ranges of DWARF up to 4, and of DWARF 5.
     pub(super) ranges: [Option<&'t DebugSection<'a>>; 2],
     pub(super) locations: [Option<&'t DebugSection<'a>>; 2],
     pub(super) layout: Layout<'t>,
 }
 
-/// A unit whose span becomes ranges.
+/// A unit with a span that becomes ranges.
 #[derive(Debug)]
 pub(super) struct SpanUnit {
     pub(super) section: usize,
     pub(super) version: u16,
-    /// Where its header names its abbreviations, an offset in the section of units.
+    /// The offset of the field of its header that refers to its abbreviations.
     pub(super) abbreviations_field: u64,
-    /// `DW_AT_high_pc`: where it is, and how many bytes it has.
+    /// The place of `DW_AT_high_pc`, and its size in bytes.
     pub(super) high_pc: (u64, u64),
-    /// The parts of the span that stay, in made-up addresses.
+    /// The kept parts of the span, in made-up addresses.
     pub(super) ranges: Vec<(u64, u64)>,
-    /// Its abbreviations, with that of the unit changed.
+    /// Its abbreviations, with a changed one for the unit.
     pub(super) new_abbreviations: Vec<u8>,
 }
 
-/// What all units of a section need.
+/// The changes that the units of an object need.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
     pub(super) spans: Vec<SpanUnit>,
-    /// Addresses of units that become 0: section and offset.
+    /// Addresses of units that become 0, by section and offset.
     pub(super) zeroed: Vec<(usize, u64)>,
-    /// Lengths of what is dropped, which become 0: section, offset, and how many bytes they have in which form.
+    /// Lengths of dropped code, which become 0: section, offset, size in bytes and form.
     pub(super) lengths: Vec<(usize, u64, u64, gimli::DwForm)>,
-    /// These lists are in `.debug_ranges` and in `.debug_rnglists`.
+    /// The used lists of `.debug_ranges` and of `.debug_rnglists`.
     pub(super) ranges: [Vec<ListUse>; 2],
-    /// These lists are in `.debug_loc` and in `.debug_loclists`.
+    /// The used lists of `.debug_loc` and of `.debug_loclists`.
     pub(super) locations: [Vec<ListUse>; 2],
-    /// The units whose entries are in a `.dwo` file, each with the start of its lists in `.debug_ranges`.
+    /// The skeleton units, each with the start of its lists in `.debug_ranges`.
     pub(super) skeletons: Vec<(u64, ListBase)>,
     pub(super) meant: Vec<Meant>,
 }
@@ -83,7 +77,7 @@ struct UnitAttribute<'r> {
     name: gimli::DwAt,
     form: gimli::DwForm,
     value: Value<'r>,
-    /// The offset of its first byte in the section, and of the first behind it.
+    /// Its start and end in the section.
     at: (u64, u64),
 }
 
@@ -109,7 +103,7 @@ pub(super) fn read(section: &DebugSection<'_>, tables: Tables<'_, '_>, needs: &m
     Ok(())
 }
 
-/// Where a unit's tables of lists are.
+/// The places of a unit's tables of lists.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bases {
     ranges: Option<u64>,
@@ -124,9 +118,9 @@ struct UnitReader<'r, 't, 'a> {
     start: u64,
     of: ListBase,
     bases: Bases,
-    /// The functions that are open, by depth, each with its atoms.
+    /// The functions around the current entry, by depth, each with its atoms.
     stack: Vec<(isize, Arc<[AtomIdx]>)>,
-    /// The atoms of what is in no function.
+    /// The atoms of an entry outside of functions.
     none: Arc<[AtomIdx]>,
     /// Its entries are in a `.dwo` file.
     is_skeleton: bool,
@@ -175,7 +169,7 @@ impl<'r> UnitReader<'r, '_, '_> {
         Ok(())
     }
 
-    /// The entry of the unit itself.
+    /// Read the entry of the unit.
     fn root(
         &mut self,
         abbreviation: &gimli::Abbreviation,
@@ -203,7 +197,7 @@ impl<'r> UnitReader<'r, '_, '_> {
         self.of.base = base;
         self.of.new_base_is_zero = decode(base).is_none();
         let layout = self.tables.layout;
-        if let Some(low) = low.filter(|low| layout.is_parted(base) && low.form == dw::DW_FORM_addr) {
+        if let Some(low) = low.filter(|low| layout.is_changed(base) && low.form == dw::DW_FORM_addr) {
             needs.zeroed.push((self.section.index, low.at.0));
             self.of.new_base_is_zero = true;
         }
@@ -218,7 +212,7 @@ impl<'r> UnitReader<'r, '_, '_> {
             self.is_skeleton = true;
             self.addresses_are_clear()?;
         }
-        if let Some(high) = high.filter(|_| layout.is_parted(base)) {
+        if let Some(high) = high.filter(|_| layout.is_changed(base)) {
             if has_ranges {
                 return Err(invalid("a unit has a span and ranges"));
             }
@@ -242,7 +236,7 @@ impl<'r> UnitReader<'r, '_, '_> {
                 version: self.of.version,
                 abbreviations_field: self.start + if self.of.version >= 5 { 8 } else { 6 },
                 high_pc: (high.at.0, room),
-                ranges: layout.pieces(base, end, &[])?,
+                ranges: layout.kept_ranges(base, end, &[])?,
                 new_abbreviations: with_ranges(
                     &self.tables.abbreviations.linked,
                     at,
@@ -258,11 +252,10 @@ impl<'r> UnitReader<'r, '_, '_> {
         Ok(())
     }
 
-    /// Whether each address of `.debug_addr` means the code that begins there, since the entries that would tell are in a
-    /// `.dwo` file.
+    /// Check that each address of `.debug_addr` is the start of its code. The entries that use it are in a `.dwo` file.
     ///
     /// # Errors
-    /// The address is also that behind a call which ends another function, and the two functions are moved apart.
+    /// The address may also be the return address of the function before it, and the two functions are moved apart.
     fn addresses_are_clear(&self) -> Result<()> {
         let Some((table, start)) = self.tables.addresses.zip(self.of.addresses) else { return Ok(()) };
         let mut cursor = Cursor::new(&table.linked, start);
@@ -271,7 +264,7 @@ impl<'r> UnitReader<'r, '_, '_> {
             addresses.push(cursor.u64()?);
         }
         addresses.sort_unstable();
-        // A function that is described has one address at its start, and with one more it may be the return address of another.
+        // A function has one address at its start. A second one may be the return address of another function.
         let mut shared = addresses.array_windows().filter(|[a, b]| a == b);
         match shared.any(|[address, _]| self.tables.layout.is_behind_call(*address)) {
             true => Err(invalid(
@@ -288,7 +281,7 @@ impl<'r> UnitReader<'r, '_, '_> {
         attributes: &[UnitAttribute<'r>],
         needs: &mut Needs,
     ) -> Result<()> {
-        // Its own lists would be written anew, and those of the `.dwo` file between them would move.
+        // Its lists would be rewritten, and the lists of the `.dwo` file between them would move.
         if self.is_skeleton {
             return Err(invalid("a unit with a .dwo file has entries itself (-fsplit-dwarf-inlining)"));
         }
@@ -347,13 +340,13 @@ impl<'r> UnitReader<'r, '_, '_> {
         Ok(())
     }
 
-    /// Whether the range of an entry stays. It must not be torn: its length is a number.
+    /// Whether the range of an entry is kept. It must be kept or dropped as a whole, because its length is a number.
     fn is_of_one_part(&self, low: Option<u64>, end: u64, within: &[AtomIdx]) -> Result<bool> {
         let Some(low) = low.filter(|low| decode(*low).is_some()) else { return Ok(true) };
-        let pieces = self.tables.layout.pieces(low, end, within)?;
-        match pieces.is_empty() || pieces == [(low, end)] {
-            true => Ok(!pieces.is_empty()),
-            false => Err(invalid("an entry describes code of which only a part stays")),
+        let kept = self.tables.layout.kept_ranges(low, end, within)?;
+        match kept.is_empty() || kept == [(low, end)] {
+            true => Ok(!kept.is_empty()),
+            false => Err(invalid("an entry describes code that is partly dropped")),
         }
     }
 
@@ -362,47 +355,34 @@ impl<'r> UnitReader<'r, '_, '_> {
         match value {
             AttributeValue::Addr(address) => Ok(Some(*address)),
             AttributeValue::DebugAddrIndex(index) => {
-                let place = self.place_of_address(index.0 as u64);
-                let (Some((_, at)), Some(table)) = (place, self.tables.addresses) else {
-                    return Err(invalid("an entry names an address that is not there"));
-                };
-                Cursor::new(&table.linked, at).u64().map(Some)
+                address_at(self.tables.addresses, self.of.addresses, index.0 as u64).map(Some)
             }
             _ => Ok(None),
         }
     }
 
-    /// Where an address with this index is: section and offset.
+    /// The section and offset of the address with this index.
     fn place_of_address(&self, index: u64) -> Option<(u32, u64)> {
         let table = self.tables.addresses?;
         Some((table.index as u32, self.of.addresses?.checked_add(index.checked_mul(8)?)?))
     }
 
-    /// An offset from a table of lists.
-    fn indexed(&self, table: Option<&DebugSection<'_>>, base: Option<u64>, index: u64) -> Result<u64> {
-        let place = base.zip(index.checked_mul(4)).and_then(|(base, at)| base.checked_add(at));
-        let (Some(table), Some(base), Some(place)) = (table, base, place) else {
-            return Err(invalid("an entry names a list that is not there"));
-        };
-        Ok(base + Cursor::new(&table.linked, place).u32()?)
-    }
-
-    /// The list of ranges of an entry.
+    /// The offset of the ranges of an entry.
     fn ranges_of(&self, attributes: &[UnitAttribute<'r>]) -> Result<Option<u64>> {
         let Some(attribute) = attributes.iter().find(|a| a.name == dw::DW_AT_ranges) else { return Ok(None) };
         match attribute.value {
             AttributeValue::RangeListsRef(offset) => Ok(Some(offset.0 as u64)),
             AttributeValue::DebugRngListsIndex(index) => {
-                self.indexed(self.tables.ranges[1], self.bases.ranges, index.0 as u64).map(Some)
+                list_at(self.tables.ranges[1], self.bases.ranges, index.0 as u64).map(Some)
             }
             _ => Err(invalid("ranges of an unknown form")),
         }
     }
 
-    /// Where the ranges of a list begin.
+    /// The starts of the ranges of a list.
     fn begins(&self, offset: u64) -> Result<Vec<(u32, i64)>> {
         let Some(section) = self.tables.ranges[usize::from(self.of.version >= 5)] else {
-            return Err(invalid("an entry names a list that is not there"));
+            return Err(invalid("an entry names a list that does not exist"));
         };
         let lists = super::lists::ListReader {
             section,
@@ -426,12 +406,12 @@ impl<'r> UnitReader<'r, '_, '_> {
         let (lists, offset) = match attribute.value {
             AttributeValue::RangeListsRef(offset) => (&mut needs.ranges, offset.0 as u64),
             AttributeValue::DebugRngListsIndex(index) => {
-                let offset = self.indexed(self.tables.ranges[1], self.bases.ranges, index.0 as u64)?;
+                let offset = list_at(self.tables.ranges[1], self.bases.ranges, index.0 as u64)?;
                 (&mut needs.ranges, offset)
             }
             AttributeValue::LocationListsRef(offset) => (&mut needs.locations, offset.0 as u64),
             AttributeValue::DebugLocListsIndex(index) => {
-                let offset = self.indexed(self.tables.locations[1], self.bases.locations, index.0 as u64)?;
+                let offset = list_at(self.tables.locations[1], self.bases.locations, index.0 as u64)?;
                 (&mut needs.locations, offset)
             }
             _ => return Ok(()),
@@ -477,8 +457,8 @@ fn may_matter(spec: &AttributeSpecification) -> bool {
             )
 }
 
-/// The table of abbreviations at `at`, in which `DW_AT_high_pc` of the one with this code is `DW_AT_ranges` in `form`, and
-/// `filler` bytes behind it are an attribute without meaning.
+/// The table of abbreviations at `at`. In the one with this code, `DW_AT_ranges` in `form` replaces `DW_AT_high_pc`, and a filler
+/// attribute takes `filler` bytes behind it.
 fn with_ranges(section: &[u8], at: u64, code: u64, form: gimli::DwForm, filler: u64) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut cursor = Cursor::new(section, at);
@@ -506,7 +486,7 @@ fn with_ranges(section: &[u8], at: u64, code: u64, form: gimli::DwForm, filler: 
             uleb(&mut out, name);
             uleb(&mut out, of);
             if of == u64::from(dw::DW_FORM_implicit_const.0) {
-                super::draft::sleb(&mut out, cursor.sleb()?);
+                sleb(&mut out, cursor.sleb()?);
             }
             if (name, of) == (0, 0) {
                 break;
@@ -515,5 +495,5 @@ fn with_ranges(section: &[u8], at: u64, code: u64, form: gimli::DwForm, filler: 
     }
 }
 
-/// An attribute that nobody defines, for bytes without meaning: the last one that is left to vendors (DWARF 5, 7.5.4).
+/// The filler attribute: the last one of the range for vendors (DWARF 5, 7.5.4), which no vendor defines.
 const FILLER: gimli::DwAt = gimli::DwAt(0x3fff);

@@ -1,24 +1,20 @@
 //! The reader of an object's debug sections: decompressed, and linked to a made-up address space.
 //!
-//! DWARF readers want addresses; a relocatable object has section symbols and addends. Each allocated section gets 2^40
-//! addresses of its own ([`encode`]), so that one number says section and offset, sums of a base and an offset work as in a
-//! linked file, and ranges compare. References between debug sections are plain offsets. Sound because every number is
-//! turned back by [`decode`], which refuses what lies in no section, and because relocations that mean no address (relative
-//! to the thread, undefined symbols) leave zero, which is an address of nothing.
-//!
-//! Left out: REL relocations and ELF32, which are not rewritten at all; the old `.zdebug` compression.
+//! DWARF readers need addresses, but a relocatable object has section symbols and addends. Each allocated section gets 2^40
+//! addresses of its own ([`encode`]), so a number stands for section and offset, and a base plus an offset works as in a
+//! linked file. References between debug sections are plain offsets. [`decode`] rejects a number that is in no section. Relocations
+//! without an address (relative to the thread, undefined symbols) leave zero, which is no address.
 
 use std::borrow::Cow;
 
 use object::elf;
 use object::pod;
 
-use crate::emit::input::{Input, LE, Rela, Role, SymbolPlace};
-use crate::emit::relocation_action::{Formula, checked_field_of};
+use crate::emit::input::{Formula, Input, LE, Rela, Role, SymbolPlace, checked_field_of};
 use crate::error::Result;
 
 const SECTION_SHIFT: u32 = 40;
-/// Where offset 0 of a section is, so that places before it have addresses too.
+/// The distance of offset 0 from the first address of a section: places before the section have addresses too.
 const BIAS: u64 = 1 << 36;
 
 /// The made-up address of a place; `None` if there are too many sections or the place is too far away.
@@ -27,7 +23,7 @@ pub(super) fn encode(section: u32, offset: i64) -> Option<u64> {
     (u64::from(section) < 1 << 23).then(|| ((u64::from(section) + 1) << SECTION_SHIFT) + within)
 }
 
-/// The section and offset of a made-up address; `None` for a number that is none.
+/// The section and offset of a made-up address; `None` for another number.
 pub(super) fn decode(address: u64) -> Option<(u32, i64)> {
     let section = (address >> SECTION_SHIFT).checked_sub(1).filter(|s| *s < 1 << 23)?;
     let within = address & ((1 << SECTION_SHIFT) - 1);
@@ -49,7 +45,7 @@ impl<'a> DebugSection<'a> {
     /// Read section `index` of the input.
     ///
     /// # Errors
-    /// A compression that is not known, contents that can't be decompressed, a relocation that linkers refuse.
+    /// The compression is unknown, the contents can't be decompressed, or linkers reject a relocation.
     pub(super) fn read(input: &Input<'a>, index: usize) -> Result<Self> {
         let raw = contents(input, index)?;
         let mut relocations: Cow<'a, [Rela]> = Cow::default();
@@ -69,7 +65,7 @@ impl<'a> DebugSection<'a> {
         for entry in relocations.iter() {
             let (width, formula) = checked_field_of(input, index, linked.len(), entry)?;
             let kind = entry.r_type(LE, false);
-            // lld refuses these in debug information, and mold the first.
+            // lld rejects these in debug information, and mold the relative ones.
             let of_thread = [elf::R_X86_64_TPOFF32, elf::R_X86_64_TPOFF64];
             if formula == Formula::Relative || of_thread.contains(&kind) {
                 return Err(
@@ -87,7 +83,7 @@ impl<'a> DebugSection<'a> {
         Ok(DebugSection { index, raw, linked, relocations })
     }
 
-    /// The relocations of the bytes from `start` to `end`. `near` is where the last question ended, and the next one mostly begins.
+    /// The relocations of the bytes from `start` to `end`. `near` is a search hint: most lookups begin at the end of the last one.
     pub(super) fn relocations_in(&self, start: u64, end: u64, near: &mut usize) -> &[Rela] {
         let is_before = |r: &Rela| r.r_offset.get(LE) < start;
         let begins = |first: usize| {
@@ -102,7 +98,7 @@ impl<'a> DebugSection<'a> {
     }
 }
 
-/// What an absolute relocation stores in the made-up address space; `None` if that is not known.
+/// The value of an absolute relocation in the made-up address space; `None` if it is not known.
 fn value_of(input: &Input<'_>, entry: &Rela) -> Result<Option<u64>> {
     let thread = [elf::R_X86_64_DTPOFF32, elf::R_X86_64_DTPOFF64];
     let symbol = entry.r_sym(LE, false) as usize;

@@ -1,4 +1,4 @@
-//! The address-significance table of objects that have none: what it lists, and what verification refuses.
+//! A new address-significance table: the symbols that it lists, and the tables that verification rejects.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -20,7 +20,7 @@ const SOURCE: &str = "#define F __attribute__((noipa))\n\
     int (*pointer)(int) = kept;\nconst int constant = 3;\n\
     int all(int x) { return called(x) + global(x) + kept(x) + (self() != 0) + (compared == pointer) + constant; }\n";
 
-/// The plan in which all stays and what may be is folded.
+/// A plan that keeps all and folds as much as possible.
 fn plan(object: &[u8], summary: &ModuleSummary) -> ModulePlan {
     let Addresses::Found(found) = addresses(object, summary, &|_| true) else {
         panic!("{:?}", summary.limits)
@@ -65,7 +65,7 @@ fn all_is_listed_but_what_is_only_called() {
         for name in ["called", "global", "all", "far"] {
             assert!(!names.contains(name), "{flags:?} {name}: {names:?}");
         }
-        // Each of those is a section.
+        // Each of these is a section of its own.
         let after = summaries::native::extract(&new);
         let atom = |name: &str| {
             let symbol = after.symbols.iter().find(|s| after.name(s.name) == name.as_bytes()).unwrap();
@@ -75,7 +75,7 @@ fn all_is_listed_but_what_is_only_called() {
             ["called", "global", "all"].map(|n| format!("{:?}", atom(n).0)).into_iter().collect();
         assert_eq!(starts.len(), 3, "{flags:?}");
         assert!(["called", "global", "all"].iter().all(|n| atom(n).1 == 0), "{flags:?}");
-        // Nothing without a table is as it was.
+        // Without a table the object does not change.
         let without = ModulePlan { addresses: None, ..plan };
         let same = rewrite(&object, &summary, &without).unwrap();
         assert!(
@@ -93,7 +93,7 @@ fn an_object_with_a_table_keeps_it() {
     let object = shop.compile("clang-19", "c.c", &SOURCE.replace("noipa", "noinline"), &["-O2", "-faddrsig"]);
     let summary = summaries::native::extract_at(&object, Granularity::Functions);
     assert_eq!(addresses(&object, &summary, &|_| true), Addresses::Own { described: true });
-    // One that is tied to no symbol table any more is none.
+    // A table that is linked to no symbol table is ignored.
     shop.write("c.o", &object);
     run(shop.command("objcopy").args(["--strip-debug", "c.o", "d.o"]));
     let copied = std::fs::read(shop.path("d.o")).unwrap();

@@ -1,50 +1,17 @@
-//! Debug information of what survives, and the values that stand for what does not.
+//! Debug information of kept code, and the tombstones of dropped code.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use object::{Object, ObjectSection};
 use summaries::{Granularity, native};
 
 use super::planner::{Program, plan};
-use super::tools::{LINKERS, Workshop, run};
+use super::tools::{Workshop, run};
 use crate::emit::object::rewrite;
 use crate::plan::{Action, ModulePlan};
 use crate::verify;
-
-const HEADER: &str = r#"
-#include <cstdio>
-#include <cstdlib>
-template <class T> struct Stack {
-    T items[8]; int n = 0;
-    void push(T x) { if (n == 8) abort(); items[n++] = x; }
-    T pop() { return items[--n]; }
-    T dead_peek() { return items[n - 1]; }
-};
-inline int twice(int x) { return x > 1000 ? abs(x) : x * 2; }
-inline int dead_inline(int x) { printf("dead\n"); return x; }
-int lib(int);
-int dead_lib(int);
-"#;
-const MAIN: &str = r#"
-#include "h.h"
-static int dead_before(int x) { for (int i = 0; i < x; i++) printf("%d", i); return dead_inline(x); }
-int dead_user(int x) { return dead_before(x) + dead_lib(x); }
-struct Local { int a; long b; };
-__attribute__((noinline)) static int live(int x) { Local l = { x, x }; Stack<int> s; s.push(twice(l.a)); s.push(3);
-    return s.pop() + s.pop() + (int)l.b; }
-int dead_between(int x) { Stack<long> s; s.push(x); return (int)s.dead_peek(); }
-int main(int argc, char **) { printf("%d\n", live(argc) + lib(argc)); return 0; }
-int dead_after(void) { return dead_user(4); }
-"#;
-const LIB: &str = r#"
-#include "h.h"
-int dead_lib(int x) { return twice(x) + dead_inline(x); }
-int lib(int x) { Stack<int> s; s.push(x);
-    return s.pop() + twice(x); }
-"#;
 
 /// Name and (address, size) of every function of an executable that has a size, where the name is unique.
 fn functions(exe: &Path) -> BTreeMap<String, (u64, u64)> {
@@ -59,28 +26,7 @@ fn functions(exe: &Path) -> BTreeMap<String, (u64, u64)> {
     found.into_iter().filter(|(_, v)| v.len() == 1).map(|(n, v)| (n, v[0])).collect()
 }
 
-/// The answers, and whether the tool was content with the file.
-fn addr2line(tool: &str, exe: &Path, addresses: &[u64]) -> (String, bool) {
-    let mut child = Command::new(tool)
-        .args(["-a", "-f", "-i", "-e"])
-        .arg(exe)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let text: String = addresses.iter().map(|a| format!("{a:#x}\n")).collect();
-    let mut stdin = child.stdin.take().unwrap();
-    let feeder = std::thread::spawn(move || stdin.write_all(text.as_bytes()));
-    let output = child.wait_with_output().unwrap();
-    feeder.join().unwrap().unwrap();
-    // The echoed addresses differ; they mark where an answer begins.
-    let answers = String::from_utf8_lossy(&output.stdout).into_owned();
-    let answers = answers.lines().map(|l| if l.starts_with("0x") { "--" } else { l }).collect::<Vec<_>>();
-    (answers.join("\n"), output.stderr.is_empty())
-}
-
-/// Debug information may say that a pointer is before the first object of its section, as the original does, and no further.
+/// A pointer of debug information may lie before the first object of its section, as in the original, but no further.
 #[test]
 fn places_before_divided_data() {
     let shop = Workshop::new();
@@ -101,7 +47,7 @@ fn places_before_divided_data() {
     assert!(error.contains("means no place of a part"), "{error}");
 }
 
-/// Functions of which every third stays, each with variables that move between registers and an inner block.
+/// Functions with variables that move between registers, and an inner block. Every third one is kept.
 fn functions_with_lists() -> String {
     let mut text = String::from(
         "int seen(int); static inline int twice(int a) { int b = seen(a); return b * 2 + a; }\n",
@@ -119,8 +65,8 @@ fn functions_with_lists() -> String {
     text + "; }\n"
 }
 
-/// For each function that is there, what its variables' lists say: first and last byte, from the start of the function, and
-/// the expression; and the ranges of its blocks.
+/// For each function: start, end and expression of its variables' lists, from the start of the function, and the
+/// ranges of its blocks.
 fn lists(exe: &Path) -> BTreeMap<String, Vec<(u64, u64, Vec<u8>)>> {
     let bytes = std::fs::read(exe).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
@@ -166,7 +112,7 @@ fn lists(exe: &Path) -> BTreeMap<String, Vec<(u64, u64, Vec<u8>)>> {
     found
 }
 
-/// The pieces in which lists and relocations are worked on are small in this crate's tests, so that each list here is beside a seam.
+/// Unit tests use small tasks, so each list here is at the boundary of a task.
 #[test]
 fn lists_say_the_same_of_what_stays() {
     for compiler in ["g++", "clang++-19"] {
@@ -199,73 +145,6 @@ fn lists_say_the_same_of_what_stays() {
             }
         }
     }
-}
-
-#[test]
-fn addr2line_answers_as_on_the_plain_link() {
-    let mut checked = 0;
-    for compiler in ["g++", "clang++-19"] {
-        for debug in [
-            &["-gdwarf-4"][..],
-            &["-gdwarf-5"],
-            &["-gdwarf-4", "-fdebug-types-section", "-ggnu-pubnames"],
-            &["-gdwarf-5", "-fdebug-types-section", "-ggnu-pubnames"],
-            &["-gdwarf-5", "-gz"],
-            &["-gdwarf-4", "-gz"],
-            &["-gdwarf-5", "-gdwarf64"],
-            &["-gsplit-dwarf"],
-        ] {
-            for level in ["-O0", "-O2"] {
-                let shop = Workshop::new();
-                shop.write("h.h", HEADER);
-                let flags = [debug, &[level, "-ffunction-sections", "-fdata-sections"]].concat();
-                let program =
-                    Program::compile(&shop, compiler, &flags, &[("main.cc", MAIN), ("lib.cc", LIB)]);
-                let pruned = program.pruned();
-                // How a linker reads debug information depends on its format only.
-                let linkers = match (level, compiler) {
-                    ("-O0", _) => &["lld"][..],
-                    (_, "g++") => LINKERS,
-                    _ => &LINKERS[1..3],
-                };
-                for linker in linkers {
-                    let plain = shop.link("g++", linker, &program.objects, &[]);
-                    let kept = shop.path("plain");
-                    std::fs::rename(plain, &kept).unwrap();
-                    let exe = shop.link("g++", linker, &pruned, &[]);
-                    let (before, after) = (functions(&kept), functions(&exe));
-                    assert!(after.keys().all(|k| !k.contains("dead")), "{after:?}");
-                    let mut addresses = (Vec::new(), Vec::new());
-                    for (name, (address, size)) in &after {
-                        let (old, old_size) = before[name];
-                        assert_eq!(old_size, *size, "{name}");
-                        for offset in (0..*size).step_by(7) {
-                            addresses.0.push(old + offset);
-                            addresses.1.push(address + offset);
-                        }
-                    }
-                    for tool in ["addr2line", "llvm-addr2line-19"] {
-                        let (old, new) =
-                            (addr2line(tool, &kept, &addresses.0), addr2line(tool, &exe, &addresses.1));
-                        let (old, new) = match (old, new) {
-                            // GNU addr2line takes 64-bit DWARF of gcc's for damaged, on the plain link too.
-                            ((_, false), _) if debug.contains(&"-gdwarf64") => continue,
-                            ((old, content), (new, still)) => {
-                                assert!(content && still, "{compiler} {flags:?} {linker} {tool}");
-                                (old, new)
-                            }
-                        };
-                        assert_eq!(old, new, "{compiler} {flags:?} {linker} {tool}");
-                        if !debug.contains(&"-gsplit-dwarf") {
-                            assert!(new.contains("main.cc:") && new.contains("lib.cc:"), "{tool}: {new}");
-                        }
-                        checked += addresses.0.len();
-                    }
-                }
-            }
-        }
-    }
-    assert!(checked > 5_000, "{checked}");
 }
 
 const NONALLOC: &[&str] = &[

@@ -1,6 +1,6 @@
 //! A planner for tests: first definition wins, first group wins, everything else by reachability.
 //!
-//! It knows nothing of archives and shared libraries; that is enough for programs of a few objects.
+//! It does not model archives and shared libraries, so programs have a few objects only.
 
 use std::collections::{BTreeMap, BTreeSet};
 

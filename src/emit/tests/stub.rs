@@ -1,4 +1,4 @@
-//! Stubs in objects of real compilers: what verification must refuse, and what emission must not do silently.
+//! Stubs in objects of real compilers: verification rejects wrong ones, and emission fails where it can't make one.
 
 use summaries::{AtomIdx, Definition, ModuleSummary, native};
 

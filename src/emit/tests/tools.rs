@@ -1,6 +1,6 @@
 //! Compilers, linkers and binutils, run in a temporary folder.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 /// A linker by the driver option that names it.
@@ -105,19 +105,4 @@ impl Workshop {
         }
         folder
     }
-}
-
-/// What `eu-elflint` finds wrong, one line each, numbers of sections and symbols left out.
-pub(super) fn lint(path: &Path) -> Vec<String> {
-    let output = try_run(Command::new("eu-elflint").arg("--gnu-ld").arg(path));
-    let text =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    let mut lines: Vec<String> = text
-        .lines()
-        .filter(|l| *l != "No errors")
-        .map(|l| l.chars().filter(|c| !c.is_ascii_digit()).collect())
-        .collect();
-    lines.sort();
-    lines.dedup();
-    lines
 }

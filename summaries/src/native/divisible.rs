@@ -1,9 +1,9 @@
-//! What division into functions and objects can add to a linker's garbage collection of sections: an upper bound, from headers and symbols alone.
+//! An upper bound for the gain of dividing sections over a linker's `--gc-sections`, from headers and symbols.
 //!
-//! A section with one function or one object goes as a whole, and a linker does that by itself. What can go besides is in sections with several
-//! of them ([`super::split`]), and in exception tables, which lld keeps whatever becomes of their function (`scanEhFrameSection` in ELF/MarkLive.cpp).
-//! It decides about time alone: whatever it says, no more is dropped. Left out: sections that turn out not to be divided, so that the
-//! bound may be far off, and what is live.
+//! A linker drops a section with one function or object itself. More can be dropped only in sections with several
+//! ([`super::split`]), and in exception tables, which lld always keeps (`scanEhFrameSection` in ELF/MarkLive.cpp).
+//! The bound decides only whether the analysis is worth its time. It may be far too high, since it ignores liveness
+//! and sections that turn out undividable.
 
 use object::elf;
 use object::endian::LittleEndian as LE;
@@ -17,12 +17,11 @@ use crate::summary::AtomKind;
 pub struct SectionBytes {
     pub all: u64,
     pub code: u64,
-    /// The bytes of sections of which a part may go, and of exception tables that lld keeps.
+    /// The bytes of divisible sections, and of exception tables that lld keeps.
     pub divisible: u64,
 }
 
 impl SectionBytes {
-    /// The bytes of several modules, added up.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         SectionBytes {
@@ -33,16 +32,16 @@ impl SectionBytes {
     }
 }
 
-/// What a section holds, as far as symbols were read.
+/// The functions and objects of a section, as far as symbols were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Contents {
     Unnamed,
-    /// All functions and objects so far begin here, in bytes from its start.
+    /// All functions and objects so far begin at this offset.
     One(u64),
     Several,
 }
 
-/// Count the bytes of an object; `None` for one that can't be read, or has a section that isn't understood.
+/// Count the bytes of an object; `None` if it is unreadable, or has an unknown section.
 pub fn section_bytes(bytes: &[u8]) -> Option<SectionBytes> {
     let tables = Tables::read(bytes).ok()?;
     let mut contents = vec![Contents::Unnamed; tables.sections.len()];
@@ -54,7 +53,7 @@ pub fn section_bytes(bytes: &[u8]) -> Option<SectionBytes> {
             continue;
         }
         let section = symbol.st_shndx.get(LE);
-        // It is in a table of its own.
+        // The section index is in another table.
         if section == elf::SHN_XINDEX {
             return None;
         }
@@ -76,7 +75,7 @@ pub fn section_bytes(bytes: &[u8]) -> Option<SectionBytes> {
             continue;
         }
         let kind = atom_kind(section, name);
-        // Neither is divided.
+        // Sections of groups and merged sections are not divided.
         let is_whole = section.flags & (elf::SHF_GROUP.0 | elf::SHF_MERGE.0) != 0;
         let is_divisible = match kind {
             AtomKind::Lsda => section.flags & elf::SHF_LINK_ORDER.0 == 0,

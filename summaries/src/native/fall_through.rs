@@ -1,15 +1,16 @@
-//! Control that goes on behind the end of a section, as assembly written by hand may have it: linkers put the next section of the file
-//! there, or the next one in the order in which they gather sections by prefix (`.text.hot`).
+//! Code that falls through the end of its section, as in hand-written assembly. Linkers place the next section of the
+//! file there, or the next one by prefix (`.text.hot`).
 //!
-//! The last function of such a section refers to the first one of each section that may be next. Safe because whatever does not provably end
-//! counts as going on: a jump to the end or its address in an operand, code whose last instruction is not a jump or a return, and bytes behind the last jump
-//! or return if anything may lead there. One thing is assumed: a call that ends a function with a size does not come back.
-//! Compilers end a function like that if the callee never returns, and distributions take the name of the compiler out of their
-//! archives (by `strip --remove-section=.comment`).
+//! The last function of such a section refers to the first one of each section that may be next. Code counts as
+//! falling through unless it provably ends. A jump or an operand that leads to the end counts, a last instruction
+//! that is no jump or return, and code that may lead behind the last jump. One assumption: a call that ends a sized
+//! function does not return. Compilers end functions so if the callee never returns, and distributions remove the
+//! name of the compiler (`.comment`).
 //!
-//! Left out: modules that are one compiler's unit by their names ([`is_compiled_unit`]), where all symbols of code have a type.
-//! There a function that goes on behind its end has no meaning in C, and inline assembly across sections without a label is not looked at. Also left out are data before the end that decodes as other instructions, code without a name before the only name of a
-//! section, a jump from other code to the end behind a last call or return, and more than 64 sections of groups in a row.
+//! Modules of one compiler's unit ([`is_compiled_unit`]) whose code symbols all have a type are not checked: in C
+//! such a function has undefined behaviour. Some rare cases are not found. These are data before the end that decodes
+//! as other instructions, unnamed code before the only name of a section, and a jump from other code to the end
+//! behind a last call. Behind 64 sections of groups in a row none is found either.
 
 use std::ops::Range;
 
@@ -22,7 +23,8 @@ use crate::summary::{
     Atom, AtomKind, Definition, ModuleSummary, Reference, ReferenceKind, Symbol, SymbolKind, Target,
 };
 
-/// Add a reference from each section of code that may go on to the next one of the same family. The result is the atoms that may.
+/// Add a reference from each section of code that may fall through to the next one of its family. Returns the atoms
+/// of these sections.
 pub(super) fn read(
     tables: &Tables<'_>,
     atoms: &[Atom],
@@ -52,12 +54,12 @@ pub(super) fn read(
 pub enum AtomFate {
     Kept,
     Dropped,
-    /// It is another module's copy that the link has.
+    /// The link has another module's copy of it.
     Discarded,
 }
 
-/// The atoms that are dropped and that kept code may go on into. `summary` is the summary of the object's sections
-/// ([`SummaryOptions::without_ends`](crate::SummaryOptions)). Code is read only if a section behind it is dropped.
+/// The dropped atoms into which kept code may fall through. `summary` is the summary of the object's sections
+/// ([`SummaryOptions::without_ends`](crate::SummaryOptions)). Code is read only if the section behind it is dropped.
 pub fn next_sections(
     bytes: &[u8],
     summary: &ModuleSummary,
@@ -84,7 +86,7 @@ pub fn next_sections(
         }
         Ok(lost)
     };
-    // It was read before, and is the same.
+    // The same bytes were read before.
     next().unwrap_or_else(|_| {
         (0..atoms.len()).map(AtomIdx::new).filter(|atom| fate(*atom) == AtomFate::Dropped).collect()
     })
@@ -109,7 +111,8 @@ fn code_sections<'n>(atoms: &[Atom], name: impl Fn(NameRef) -> &'n [u8]) -> Vec<
     code.chunk_by(|a, b| a.1.section == b.1.section).filter_map(of_section).collect()
 }
 
-/// For each section that control may leave at its end, its last atom, its end, and the first atoms of the sections that linkers may place behind it.
+/// For each section that may fall through: its last atom, its end, and the first atoms of the sections that linkers
+/// may place behind it.
 fn next_of<'s>(
     mut sections: Vec<CodeSection<'s>>,
     mut goes_on: impl FnMut(&CodeSection<'s>) -> Result<bool>,
@@ -128,7 +131,7 @@ fn next_of<'s>(
     Ok(next)
 }
 
-/// A section of code: what linkers place it by, its first and last atom, and its end in bytes.
+/// A section of code: its name, its first and last atom, and its end in bytes.
 #[derive(Debug, Clone)]
 struct CodeSection<'a> {
     name: &'a [u8],
@@ -136,12 +139,12 @@ struct CodeSection<'a> {
     last: AtomIdx,
     end: u64,
     grouped: bool,
-    /// Control may leave it at its end.
+    /// Control may fall through its end.
     goes_on: bool,
 }
 
-/// For each section that goes on, its last atom, its end, and the first atoms of the sections that may come next, where linkers
-/// put those of a family one after the other in the order given.
+/// For each section that falls through: its last atom, its end, and the first atoms of the possible next sections.
+/// Linkers place the sections of a family one after the other in the given order.
 fn next_in_output<'s>(
     sections: &[CodeSection<'s>],
     output_section: impl Fn(&'s [u8]) -> &'s [u8],
@@ -153,7 +156,7 @@ fn next_in_output<'s>(
         if section.goes_on {
             all.extend(next.iter().map(|first| (section.last, section.end, *first)));
         }
-        // In place of a group that is another module's there is nothing, and what is behind it comes next.
+        // If another module's group prevails, the section behind the group comes next.
         match section.grouped {
             true => next.truncate(MOST_GROUPED),
             false => next.clear(),
@@ -163,16 +166,15 @@ fn next_in_output<'s>(
     all
 }
 
-/// Through so many sections of groups in a row what comes next is looked for: without a bound an object could ask for references
-/// in the square of its sections.
+/// The number of sections of groups in a row to look through. The bound prevents a quadratic number of references.
 const MOST_GROUPED: usize = 64;
 
-/// What the names of compilers in `.comment` have in them.
+/// Parts of compilers' names in `.comment`.
 const COMPILERS: &[&[u8]] = &[b"GCC: (", b"clang version ", b"rustc version ", b"ldc version ", b"GHC "];
 
-/// Whether compilers made all of the module, as far as that can be told.
+/// Whether compilers made all of the module, as far as can be told.
 fn is_of_compiler(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bool {
-    // Compilers give code no symbols without a type.
+    // Compilers write no code symbols without a type.
     let is_label = |symbol: &Symbol| match symbol.definition {
         Definition::Atom(atom) => {
             symbol.kind == SymbolKind::NoType
@@ -183,15 +185,16 @@ fn is_of_compiler(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bo
     is_compiled_unit(tables, atoms, symbols) && !symbols.iter().any(is_label)
 }
 
-/// Whether the module names compilers alone and is one translation unit.
+/// Whether the module has compilers' names only, and is one translation unit.
 pub(super) fn is_compiled_unit(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bool {
     has_name_of_compiler(tables) && is_one_unit(tables, atoms, symbols)
 }
 
-/// Whether the symbols are those of one translation unit, and not of objects that a linker joined (`-r`).
+/// Whether the symbols are those of one translation unit, and not of objects joined by `-r`.
 ///
-/// The first symbol of a unit names its file, and no other one does. GNU ld and gold write section symbols before it, mold writes one for
-/// each input. lld keeps it first. But lld and GNU ld write a symbol for `.comment`, and assemblers write none.
+/// The first symbol of a unit is its only file symbol. GNU ld and gold write section symbols before it, and mold a
+/// file symbol for each input. lld keeps it first. But lld and GNU ld write a symbol for `.comment`, and assemblers
+/// write none.
 fn is_one_unit(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]) -> bool {
     let comment = comment(tables);
     let is_of_comment = |symbol: &Symbol| match symbol.definition {
@@ -210,7 +213,7 @@ fn comment(tables: &Tables<'_>) -> Option<usize> {
     tables.sections.iter().position(|section| tables.name(section.name) == b".comment")
 }
 
-/// Whether `.comment` has names, and only of compilers.
+/// Whether `.comment` has names of compilers only.
 fn has_name_of_compiler(tables: &Tables<'_>) -> bool {
     let Some(index) = comment(tables) else { return false };
     let comment = u32::try_from(index).ok().and_then(|index| tables.data(index).ok()).unwrap_or(&[]);
@@ -219,7 +222,7 @@ fn has_name_of_compiler(tables: &Tables<'_>) -> bool {
     names.peek().is_some() && names.all(is_known)
 }
 
-/// The name of the section that linkers put it in: `.text` of `.text.f`.
+/// The name of the output section: `.text` for `.text.f`.
 fn family(name: &[u8]) -> &[u8] {
     if name.starts_with(b".gnu.linkonce.t.") {
         return b".text";
@@ -228,8 +231,8 @@ fn family(name: &[u8]) -> &[u8] {
     dot.and_then(|dot| name.get(..=dot)).unwrap_or(name)
 }
 
-/// How linkers gather sections of code by name before the others of the family: GNU ld by its default script, gold by prefix, and lld and mold
-/// with `-z keep-text-section-prefix`.
+/// How linkers gather sections of code by name before the others of the family. GNU ld has the rules in its default
+/// script, gold by prefix, and lld and mold with `-z keep-text-section-prefix`.
 #[derive(Debug, Clone, Copy)]
 enum GatherRules {
     Bfd,
@@ -240,7 +243,7 @@ enum GatherRules {
 impl GatherRules {
     const ALL: [GatherRules; 3] = [GatherRules::Bfd, GatherRules::Gold, GatherRules::Lld];
 
-    /// In the order of GNU ld's default script; gold knows the first four, GNU ld the first five.
+    /// In the order of GNU ld's default script. gold has the first four, and GNU ld the first five.
     const PREFIXES: &'static [&'static [u8]] = &[
         b".text.unlikely",
         b".text.exit",
@@ -251,7 +254,7 @@ impl GatherRules {
         b".text.split",
     ];
 
-    /// The number of the prefix that the name of a section begins with.
+    /// The number of a name's prefix.
     fn prefix(self, name: &[u8]) -> Option<usize> {
         let is_prefix = |prefix: &&[u8]| {
             let rest = name.strip_prefix(*prefix);
@@ -267,21 +270,20 @@ impl GatherRules {
         if is_unlikely { Some(0) } else { found }
     }
 
-    /// The place of a section in the order: the number of its prefix, and its name if the linker sorts by names there.
+    /// The place of a section in the order: the number of its prefix, and its name if the linker sorts by name.
     fn place(self, name: &[u8]) -> (usize, &[u8]) {
         let is_sorted = matches!(self, GatherRules::Bfd) && name.starts_with(b".text.sorted.");
         (self.prefix(name).unwrap_or(Self::PREFIXES.len()), if is_sorted { name } else { b"" })
     }
 
-    /// The section of the output that it is put into. lld and mold make one for each prefix.
+    /// The output section. lld and mold have one for each prefix.
     fn output_section(self, name: &[u8]) -> &[u8] {
         let of_prefix = self.prefix(name).filter(|_| matches!(self, GatherRules::Lld));
         of_prefix.and_then(|number| Self::PREFIXES.get(number)).copied().unwrap_or_else(|| family(name))
     }
 }
 
-/// The last place in each atom's section that a symbol or a reference names, or up to 8 bytes behind it, since a
-/// reference may be relative to where its instruction ends.
+/// By atom, the last named place of its section.
 fn farthest(atoms: &[Atom], symbols: &[Symbol], references: &[Reference]) -> Vec<u64> {
     let mut farthest = vec![0u64; atoms.len()];
     let mut name = |atom: AtomIdx, place: u64| {
@@ -309,7 +311,7 @@ fn farthest(atoms: &[Atom], symbols: &[Symbol], references: &[Reference]) -> Vec
     farthest
 }
 
-/// What symbols name, sorted by atom and place: functions with a size, in bytes from the start of the section, and places.
+/// The ranges of functions and the places of other symbols, sorted by atom and place.
 fn named(symbols: &[Symbol]) -> Vec<(AtomIdx, Range<u64>)> {
     let range = |symbol: &Symbol| match symbol.kind {
         SymbolKind::Func => symbol.value..symbol.value.saturating_add(symbol.size),
@@ -327,17 +329,14 @@ fn named(symbols: &[Symbol]) -> Vec<(AtomIdx, Range<u64>)> {
     named
 }
 
-/// Facts about an object that say whether control goes on behind the end of an atom: symbols, relocations and instructions.
+/// The facts about an object that decide whether an atom falls through: symbols, relocations and instructions.
 struct SectionEnds<'t, 'a> {
     tables: &'t Tables<'a>,
     atoms: &'t [Atom],
     /// By atom, the last place in its section that is named.
     farthest: Vec<u64>,
-    /// By atom, the ranges that symbols name.
     named: Vec<(AtomIdx, Range<u64>)>,
-    /// The places that relocations change, sorted.
     relocated: Vec<(AtomIdx, u64)>,
-    /// Room for instructions, used again for each section.
     instructions: Vec<Instruction>,
 }
 
@@ -349,7 +348,7 @@ impl<'t, 'a> SectionEnds<'t, 'a> {
         SectionEnds { tables, atoms, farthest, named, relocated, instructions: Vec::new() }
     }
 
-    /// Whether control may leave the atom at its end.
+    /// Whether control may fall through the end of the atom.
     fn may_go_on(&mut self, id: AtomIdx) -> Result<bool> {
         let SectionEnds { tables, atoms, farthest, named, relocated, instructions } = self;
         let Some(atom) = atoms.get(id.index()) else { return Ok(true) };
@@ -360,14 +359,14 @@ impl<'t, 'a> SectionEnds<'t, 'a> {
         let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
         let bytes = section.get(at(atom.offset)..at(atom.offset.saturating_add(atom.size))).unwrap_or(&[]);
         instructions.clear();
-        // The list ends at the first bytes that are no instruction.
+        // The list ends at the first undecodable bytes.
         let mut is_code = decode::decode_flow(bytes, 0, instructions).is_ok();
         let ends = |i: &Instruction| {
             matches!(i.flow, Flow::Jump | Flow::JumpRegister | Flow::JumpMemory | Flow::Stop)
         };
         let is_padding =
             |i: &Instruction| decode::is_padding(bytes.get(i.offset as usize..at(i.end())).unwrap_or(&[]));
-        // A table and behind it a function, the only thing with a name, as GHC has them.
+        // GHC writes a table, and behind it a function with the only name.
         if !is_code && let [(_, function)] = named {
             let start = u32::try_from(function.start.saturating_sub(atom.offset)).unwrap_or(u32::MAX);
             let mut own = Vec::new();
@@ -388,7 +387,7 @@ impl<'t, 'a> SectionEnds<'t, 'a> {
             let end = atom.offset.saturating_add(i.end());
             relocated.get(first).is_some_and(|(of, at)| *of == id && *at < end)
         };
-        // An address that is formed may be jumped to. The field of the last jump is 0 if a relocation fills it.
+        // An address that is taken may be jumped to. The field of the last jump is 0 if it has a relocation.
         let leads_to_end = |(number, i): (usize, &Instruction)| {
             matches!(i.flow, Flow::Jump | Flow::Conditional | Flow::Next)
                 && to(i).is_some_and(|to| to >= end)
@@ -414,7 +413,7 @@ impl<'t, 'a> SectionEnds<'t, 'a> {
         if is_code && behind.iter().all(is_padding) {
             return Ok(names_padding());
         }
-        // It may be data. A part of a section has names that are not looked at here.
+        // It may be data. A part of a section has names that are not checked here.
         let is_whole = bytes.len() == section.len();
         let leads = |i: &Instruction| {
             matches!(i.flow, Flow::JumpRegister | Flow::JumpMemory)

@@ -1,7 +1,7 @@
-//! Section groups and link order: the ties between atoms that the section headers state.
+//! Section groups and link order: the ties between atoms in section headers.
 //!
-//! A group lives and dies as a unit in every linker, so a member that is missed would be wrong; every malformed
-//! group therefore makes the file malformed. Members that are no atoms (relocation sections) follow their section.
+//! Linkers keep or discard a group as a unit, so a malformed group makes the file malformed. Members that are no
+//! atoms (relocation sections) follow their section.
 
 use object::elf;
 
@@ -24,7 +24,7 @@ pub(crate) fn read(tables: &Tables<'_>, by_section: &SectionAtoms, atoms: &mut [
         if symtab != Some(section.link) || section.info as usize >= symbols {
             return Err(bad("a group without a signature symbol"));
         }
-        // lld and GNU ld refuse another size of entries, and emission would write the right one.
+        // lld and GNU ld reject another size of entries, and emission would write the right one.
         if section.entsize != 4 {
             return Err(bad(&format!("a group with entries of {} bytes", section.entsize)));
         }
@@ -60,8 +60,7 @@ pub(crate) fn read(tables: &Tables<'_>, by_section: &SectionAtoms, atoms: &mut [
     Ok(groups)
 }
 
-/// Set [`Atom::link_order`] from `sh_link`. A link of 0 is allowed (the associated section was discarded by the
-/// producer, `ld -r`) and means none.
+/// Set [`Atom::link_order`] from `sh_link`. A link of 0 means that `ld -r` discarded the other section.
 pub(crate) fn read_link_order(
     tables: &Tables<'_>,
     by_section: &SectionAtoms,

@@ -1,8 +1,8 @@
-//! Which atoms of code may call or jump to an address that is computed.
+//! The atoms of code that may call or jump to a computed address.
 //!
-//! Code is decoded from the first byte of an atom to the last (linear sweep). Where each direct branch in the atom and each symbol in it is at the
-//! beginning of an instruction, all that runs was decoded: control comes to it from one instruction to the next, by such a branch, or by
-//! an indirect jump. Whatever does not decode like that may call anything.
+//! Code is decoded from the first byte of an atom to the last (linear sweep). If each direct branch and each symbol
+//! in the atom is at the start of an instruction, all executed code was decoded. Otherwise the atom may call
+//! anything.
 
 use rustc_hash::FxHashMap;
 
@@ -10,12 +10,12 @@ use super::decode::{self, Field, Flow, Instruction};
 use super::tables::Tables;
 use crate::summary::{Atom, AtomKind, Definition, ModuleSummary};
 
-/// What the code of an atom does with computed addresses, as far as no relocation says it.
+/// The use of computed addresses by an atom's code, without those of relocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ComputedCalls {
     /// It may call or jump to a computed address.
     pub indirect: bool,
-    /// It may form the address of a place in itself.
+    /// It may take the address of a place in itself.
     pub own_address: bool,
 }
 
@@ -23,7 +23,7 @@ impl ComputedCalls {
     pub const UNKNOWN: ComputedCalls = ComputedCalls { indirect: true, own_address: true };
 }
 
-/// By atom of `summary`, the summary of the object `bytes`. Of what is no code nothing is known.
+/// By atom of `summary`, the summary of the object `bytes`. An atom that is no code is unknown.
 pub fn computed_calls(bytes: &[u8], summary: &ModuleSummary) -> Vec<ComputedCalls> {
     let Ok(tables) = Tables::read(bytes) else { return vec![ComputedCalls::UNKNOWN; summary.atoms.len()] };
     let mut entries: FxHashMap<usize, Vec<u64>> = FxHashMap::default();
@@ -65,7 +65,8 @@ fn is_in_step(instructions: &[Instruction], atom: &Atom, entries: &[u64]) -> boo
     branches.filter_map(|i| target_in(i, atom)).all(is_start) && entries.iter().all(|entry| is_start(*entry))
 }
 
-/// Where an instruction leads, if that is in the atom. With a relocation its field means nothing, and is 0 or near it.
+/// The target of an instruction, if it is in the atom. With a relocation its field is 0 or near it, and means
+/// nothing.
 fn target_in(instruction: &Instruction, atom: &Atom) -> Option<u64> {
     let target = u64::try_from(instruction.target()?).ok()?;
     (atom.offset..atom.offset.saturating_add(atom.size)).contains(&target).then_some(target)
@@ -74,7 +75,7 @@ fn target_in(instruction: &Instruction, atom: &Atom) -> Option<u64> {
 fn calls(code: &[u8], instructions: &[Instruction], atom: &Atom) -> ComputedCalls {
     let is_indirect = |i: &Instruction| match i.flow {
         Flow::IndirectCall | Flow::JumpRegister | Flow::JumpMemory => true,
-        // A call into the function itself gets at the return address, as a thunk does that jumps by `ret`.
+        // A call into the function itself takes the return address, as in a thunk that jumps by `ret`.
         Flow::Call => target_in(i, atom).is_some_and(|target| target != i.end() && target != atom.offset),
         Flow::Next | Flow::Stop | Flow::Jump | Flow::Conditional => false,
     };
@@ -83,7 +84,7 @@ fn calls(code: &[u8], instructions: &[Instruction], atom: &Atom) -> ComputedCall
         code.get(start..start + usize::from(i.len)).unwrap_or(&[])
     };
     let returns_elsewhere = |(at, i): (usize, &Instruction)| {
-        // The instructions before it that lead to it one by one, the last first.
+        // The instructions that fall through to it, the last first.
         let falls = |i: &&Instruction| matches!(i.flow, Flow::Next | Flow::Conditional);
         let before = || instructions[..at].iter().rev().take_while(falls).map(bytes);
         is_far_return(bytes(i))
@@ -105,13 +106,13 @@ fn is_return(instruction: &[u8]) -> bool {
     matches!(opcode, Some(0xc2 | 0xc3))
 }
 
-/// Whether an instruction takes both the instruction pointer and a segment from the stack.
+/// Whether an instruction pops the instruction pointer and a segment.
 fn is_far_return(instruction: &[u8]) -> bool {
     matches!(split_rex(instruction).1, [0xca | 0xcb | 0xcf, ..])
 }
 
-/// Whether an instruction pushes a value, stores one at the top of the stack or goes to another stack, if it does, or whether it takes values
-/// from the stack.
+/// `true` if an instruction pushes a value, stores one at the top of the stack or changes the stack, `false` if it
+/// pops values.
 fn sets_return_address(instruction: &[u8]) -> Option<bool> {
     let (rex, rest) = split_rex(instruction);
     let (extends_register, extends_base) = (rex & 4 != 0, rex & 1 != 0);

@@ -1,10 +1,10 @@
 //! The native front end: from the bytes of an ELF64 x86-64 relocatable object to its summary.
 //!
-//! It reads headers, symbols, groups, relocations and `.eh_frame`; a section is an atom. Asked for the granularity of
-//! functions it decodes code besides and makes several atoms of a section where that is proved safe ([`split`]). It is in the path of every link:
-//! names stay where they are (the string table is copied once), tables are read in place, and relocations of
-//! debug information are not read at all. It never fails: a file that can't be trusted gives an opaque summary with a
-//! limit; one with a part that we don't understand gives a whole summary in which that part refers to everything.
+//! It reads headers, symbols, groups, relocations and `.eh_frame`, and a section is an atom. At the granularity of
+//! functions it also decodes code, and makes several atoms of a section if that is proved safe ([`split`]). It runs
+//! in every link, so tables are read in place, and relocations of debug information are not read. It never fails. An
+//! unreadable file gives an opaque summary with a limit. A file with an unknown part gives a summary in which that
+//! part refers to everything.
 
 mod agreement;
 pub(crate) mod decode;
@@ -21,9 +21,6 @@ pub mod significance;
 mod split;
 mod symbols;
 mod tables;
-mod unwind;
-
-use std::ops::Range;
 
 use object::elf;
 
@@ -39,13 +36,14 @@ pub use decode::is_padding;
 pub use decode::references::{call_targets, data_references};
 pub use decode::stack::{CfaRow, FunctionStack, StackCallee, StackCode, StackSite, function_stack};
 pub use decode::stack_returns::never_returns;
+pub use eh_frame::{FunctionEntry, function_entries};
 pub use fall_through::{AtomFate, next_sections};
 pub use indirect_calls::{ComputedCalls, computed_calls};
 use symbols::SectionAtoms;
 use tables::{Result, Section, Tables, malformed};
-pub use unwind::{FunctionEntry, function_entries};
+pub use tables::{code_section_sizes, find_section, is_of_one_section};
 
-/// Summarise an object. Total: every input gives a summary, what is wrong with it is in [`ModuleSummary::limits`].
+/// Summarise an object. Every input gives a summary, and its problems are in [`ModuleSummary::limits`].
 ///
 /// Time and memory are linear in the size of the input (but for sorting references that are out of order).
 pub fn extract(bytes: &[u8]) -> ModuleSummary {
@@ -57,7 +55,7 @@ pub fn extract_at(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
     extract_by(bytes, granularity, &in_order)
 }
 
-/// [`extract_at`], with what runs the pieces of a large object.
+/// [`extract_at`], with a function that runs the tasks of a large object.
 pub fn extract_by(
     bytes: &[u8],
     options: impl Into<SummaryOptions>,
@@ -66,7 +64,7 @@ pub fn extract_by(
     read_or_limit(bytes, options.into(), None, parallel_map)
 }
 
-/// [`extract_by`], following only functions of atoms that are `live`, by atom: see [`crate::extract::follow`].
+/// [`extract_by`] that analyses only functions of `live` atoms: see [`crate::extract::follow`].
 pub(crate) fn follow(
     bytes: &[u8],
     options: SummaryOptions,
@@ -90,24 +88,9 @@ fn read_or_limit(
     })
 }
 
-/// Where the contents of the section of this name lie in the object, if it has one (the first) and can be read.
-pub fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
-    tables::find_section(bytes, name)
-}
-
-/// Whether one section alone has bytes in this range of the object: no other section, and no header.
-pub fn is_of_one_section(bytes: &[u8], range: &Range<usize>) -> bool {
-    tables::is_of_one_section(bytes, range)
-}
-
 /// Whether bytes among code are filler: forms of `nop`, `int3`, and zeros.
 pub fn is_filler(bytes: &[u8]) -> bool {
     decode::is_alignment(bytes, u64::MAX)
-}
-
-/// The sizes in bytes of the sections of code, from the section headers alone; none for what is no such object.
-pub fn code_section_sizes(bytes: &[u8]) -> Vec<u64> {
-    tables::code_section_sizes(bytes)
 }
 
 fn read(
@@ -150,7 +133,7 @@ fn read(
         false => fall_through::read(&tables, &atoms, &symbols, &mut references)?,
     };
     let before = limits.len();
-    unwind::read(&tables, &by_section, &atoms, &symbols, &mut references, &mut limits)?;
+    eh_frame::read(&tables, &by_section, &atoms, &symbols, &mut references, &mut limits)?;
     hidden |= limits.len() > before;
     if hidden {
         let first_global = tables.symtab.as_ref().map_or(0, |s| s.first_global);
@@ -204,8 +187,8 @@ fn read(
     })
 }
 
-/// In a real object no two tables share bytes. In a hostile one each of many headers may claim the same bytes, and
-/// reading them all would take time and memory that are quadratic in its size.
+/// Check that tables do not overlap, as in any real object. In a hostile object many headers may claim the same
+/// bytes, and reading them would take quadratic time and memory.
 fn check_overlap(tables: &Tables<'_>) -> Result<()> {
     let is_table = |s: &&Section| {
         s.ty == elf::SHT_RELA.0
@@ -219,7 +202,7 @@ fn check_overlap(tables: &Tables<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The atoms of sections, and the limits that section types and names bring.
+/// Make the atoms of sections, and the limits of section types and names.
 fn section_atoms(
     tables: &Tables<'_>,
     limits: &mut Vec<LimitRecord>,
@@ -238,7 +221,7 @@ fn section_atoms(
         let name = tables.name(section.name);
         if let Some(found) = sections::limit_of(tables, index, section, name, is_relocated[i]) {
             *hidden |= found.hides_references;
-            // The first one names the cause; gcc's LTO brings a dozen sections, a hostile file thousands.
+            // The first one names the cause. gcc's LTO brings a dozen sections, and a hostile file thousands.
             if !limits.iter().any(|l| l.limit == found.limit) {
                 limits.push(tables::record(found.limit, Some(index), found.detail));
             }
@@ -267,8 +250,8 @@ fn section_atoms(
     Ok((atoms, by_section))
 }
 
-/// Some section refers to things in a way that was not read: it may refer to every symbol that other modules can
-/// define, and the first atom (a root, as all of such a module are) does so on its behalf. Local targets need none.
+/// A section has references that were not read. It may refer to every symbol that other modules can define, and the
+/// first atom refers to them in its place. All atoms of such a module are roots, so local targets need no reference.
 fn refer_to_everything(
     atoms: &[Atom],
     first_global: u32,

@@ -1,7 +1,7 @@
-//! Makes the atoms of divided sections, and turns what a division says by section and offset into what a summary says by atom.
+//! The atoms of divided sections, and the tables of a summary that a division gives.
 //!
-//! Each part takes over name, kind, flags and group of its section. Its alignment is the largest that its place in the
-//! section guaranteed: a function may rely on no more. Decisions are all in [`super::split`].
+//! Each part has the name, kind, flags and group of its section. Its alignment is the largest that its place in the
+//! section guaranteed. [`super::split`] decides the division.
 
 use super::split::Division;
 use super::symbols::SectionAtoms;
@@ -11,14 +11,14 @@ use crate::summary::{
     Target,
 };
 
-/// The tables of a summary that are about divided sections.
+/// The tables of a summary about divided sections.
 pub(crate) struct SplitTables {
     pub(crate) resolved: Vec<ResolvedReference>,
     pub(crate) owned: Vec<OwnedRange>,
     pub(crate) retargets: Vec<Retarget>,
 }
 
-/// Replace the atom of each divided section by its parts, and renumber what names atoms.
+/// Replace the atom of each divided section by its parts, and renumber the atoms.
 pub(crate) fn divide(
     division: &Division,
     atoms: &mut Vec<Atom>,
@@ -27,7 +27,7 @@ pub(crate) fn divide(
     groups: &mut [Group],
 ) {
     let old = std::mem::take(atoms);
-    // The first of the new atoms, by old number.
+    // By old number, the first of the new atoms.
     let mut moved = Vec::with_capacity(old.len());
     for atom in old {
         moved.push(AtomIdx::new(atoms.len()));
@@ -91,8 +91,8 @@ pub(crate) fn tables(division: &Division, atoms: &[Atom], by_section: &SectionAt
     SplitTables { resolved: resolved.collect(), owned: owned.collect(), retargets: retargets.collect() }
 }
 
-/// Append a reference for each resolved one, as a relocation would give it: the addend is that of the `R_X86_64_PC32`
-/// that takes the place of the field, against the start of the target.
+/// Append a reference for each resolved one, with the addend of the `R_X86_64_PC32` that would replace the field,
+/// against the start of the target.
 pub(crate) fn refer(
     division: &Division,
     resolved: &[ResolvedReference],
@@ -113,7 +113,7 @@ pub(crate) fn refer(
     }
 }
 
-/// Append what hubs refer to: all other parts of their sections.
+/// Append the references of hubs to all other parts of their sections.
 pub(crate) fn connect(
     division: &Division,
     atoms: &[Atom],

@@ -1,9 +1,8 @@
-//! References: one for each relocation of an allocated atom, with the kind that its type gives.
+//! The references of relocations: one for each relocation of an allocated atom, with the kind of its type.
 //!
-//! Every relocation counts, `R_X86_64_NONE` too (assemblers use it to keep a section alive, and linkers follow it).
-//! The two exceptions are relocations against the null symbol, which refer to nothing, and those of non-allocated
-//! sections: those sections are never roots and keep nothing alive, and there can be millions of them in debug
-//! information, so they are not even read. Types: x86-64 psABI, "Relocation Types".
+//! Every relocation counts, also `R_X86_64_NONE`, which assemblers use to keep a section. Relocations against the
+//! null symbol refer to nothing. Sections that are not allocated keep nothing alive, and debug information may have
+//! millions of relocations, so they are not read. Types: x86-64 psABI, "Relocation Types".
 
 use object::elf;
 use object::endian::LittleEndian as LE;
@@ -18,63 +17,30 @@ use crate::summary::{
     Target,
 };
 
-/// Relocation types, as numbers that patterns can have (psABI x86-64, "Relocation Types").
+/// Relocation types as numbers, for patterns (psABI x86-64, "Relocation Types").
 pub(crate) mod types {
     use object::elf;
 
-    pub(crate) const R_X86_64_NONE: u32 = elf::R_X86_64_NONE.0;
-    pub(crate) const R_X86_64_64: u32 = elf::R_X86_64_64.0;
-    pub(crate) const R_X86_64_PC32: u32 = elf::R_X86_64_PC32.0;
-    pub(crate) const R_X86_64_GOT32: u32 = elf::R_X86_64_GOT32.0;
-    pub(crate) const R_X86_64_PLT32: u32 = elf::R_X86_64_PLT32.0;
-    pub(crate) const R_X86_64_COPY: u32 = elf::R_X86_64_COPY.0;
-    pub(crate) const R_X86_64_GLOB_DAT: u32 = elf::R_X86_64_GLOB_DAT.0;
-    pub(crate) const R_X86_64_JUMP_SLOT: u32 = elf::R_X86_64_JUMP_SLOT.0;
-    pub(crate) const R_X86_64_RELATIVE: u32 = elf::R_X86_64_RELATIVE.0;
-    pub(crate) const R_X86_64_GOTPCREL: u32 = elf::R_X86_64_GOTPCREL.0;
-    pub(crate) const R_X86_64_32: u32 = elf::R_X86_64_32.0;
-    pub(crate) const R_X86_64_32S: u32 = elf::R_X86_64_32S.0;
-    pub(crate) const R_X86_64_16: u32 = elf::R_X86_64_16.0;
-    pub(crate) const R_X86_64_PC16: u32 = elf::R_X86_64_PC16.0;
-    pub(crate) const R_X86_64_8: u32 = elf::R_X86_64_8.0;
-    pub(crate) const R_X86_64_PC8: u32 = elf::R_X86_64_PC8.0;
-    pub(crate) const R_X86_64_DTPMOD64: u32 = elf::R_X86_64_DTPMOD64.0;
-    pub(crate) const R_X86_64_DTPOFF64: u32 = elf::R_X86_64_DTPOFF64.0;
-    pub(crate) const R_X86_64_TPOFF64: u32 = elf::R_X86_64_TPOFF64.0;
-    pub(crate) const R_X86_64_TLSGD: u32 = elf::R_X86_64_TLSGD.0;
-    pub(crate) const R_X86_64_TLSLD: u32 = elf::R_X86_64_TLSLD.0;
-    pub(crate) const R_X86_64_DTPOFF32: u32 = elf::R_X86_64_DTPOFF32.0;
-    pub(crate) const R_X86_64_GOTTPOFF: u32 = elf::R_X86_64_GOTTPOFF.0;
-    pub(crate) const R_X86_64_TPOFF32: u32 = elf::R_X86_64_TPOFF32.0;
-    pub(crate) const R_X86_64_PC64: u32 = elf::R_X86_64_PC64.0;
-    pub(crate) const R_X86_64_GOTOFF64: u32 = elf::R_X86_64_GOTOFF64.0;
-    pub(crate) const R_X86_64_GOTPC32: u32 = elf::R_X86_64_GOTPC32.0;
-    pub(crate) const R_X86_64_GOT64: u32 = elf::R_X86_64_GOT64.0;
-    pub(crate) const R_X86_64_GOTPCREL64: u32 = elf::R_X86_64_GOTPCREL64.0;
-    pub(crate) const R_X86_64_GOTPC64: u32 = elf::R_X86_64_GOTPC64.0;
-    pub(crate) const R_X86_64_GOTPLT64: u32 = elf::R_X86_64_GOTPLT64.0;
-    pub(crate) const R_X86_64_PLTOFF64: u32 = elf::R_X86_64_PLTOFF64.0;
-    pub(crate) const R_X86_64_SIZE32: u32 = elf::R_X86_64_SIZE32.0;
-    pub(crate) const R_X86_64_SIZE64: u32 = elf::R_X86_64_SIZE64.0;
-    pub(crate) const R_X86_64_GOTPC32_TLSDESC: u32 = elf::R_X86_64_GOTPC32_TLSDESC.0;
-    pub(crate) const R_X86_64_TLSDESC_CALL: u32 = elf::R_X86_64_TLSDESC_CALL.0;
-    pub(crate) const R_X86_64_TLSDESC: u32 = elf::R_X86_64_TLSDESC.0;
-    pub(crate) const R_X86_64_IRELATIVE: u32 = elf::R_X86_64_IRELATIVE.0;
-    pub(crate) const R_X86_64_RELATIVE64: u32 = elf::R_X86_64_RELATIVE64.0;
-    pub(crate) const R_X86_64_GOTPCRELX: u32 = elf::R_X86_64_GOTPCRELX.0;
-    pub(crate) const R_X86_64_REX_GOTPCRELX: u32 = elf::R_X86_64_REX_GOTPCRELX.0;
-    pub(crate) const R_X86_64_CODE_4_GOTPCRELX: u32 = elf::R_X86_64_CODE_4_GOTPCRELX.0;
-    pub(crate) const R_X86_64_CODE_4_GOTTPOFF: u32 = elf::R_X86_64_CODE_4_GOTTPOFF.0;
-    pub(crate) const R_X86_64_CODE_4_GOTPC32_TLSDESC: u32 = elf::R_X86_64_CODE_4_GOTPC32_TLSDESC.0;
-    pub(crate) const R_X86_64_CODE_5_GOTPCRELX: u32 = elf::R_X86_64_CODE_5_GOTPCRELX.0;
-    pub(crate) const R_X86_64_CODE_5_GOTTPOFF: u32 = elf::R_X86_64_CODE_5_GOTTPOFF.0;
-    pub(crate) const R_X86_64_CODE_5_GOTPC32_TLSDESC: u32 = elf::R_X86_64_CODE_5_GOTPC32_TLSDESC.0;
-    pub(crate) const R_X86_64_CODE_6_GOTPCRELX: u32 = elf::R_X86_64_CODE_6_GOTPCRELX.0;
-    pub(crate) const R_X86_64_CODE_6_GOTTPOFF: u32 = elf::R_X86_64_CODE_6_GOTTPOFF.0;
-    pub(crate) const R_X86_64_CODE_6_GOTPC32_TLSDESC: u32 = elf::R_X86_64_CODE_6_GOTPC32_TLSDESC.0;
-    /// The psABI before 1.0 had it: `R_X86_64_PC32` of a branch with a `bnd` prefix.
+    macro_rules! numbers {
+        ($($name:ident)*) => { $(pub(crate) const $name: u32 = elf::$name.0;)* };
+    }
+
+    numbers! {
+        R_X86_64_NONE R_X86_64_64 R_X86_64_PC32 R_X86_64_GOT32 R_X86_64_PLT32 R_X86_64_COPY
+        R_X86_64_GLOB_DAT R_X86_64_JUMP_SLOT R_X86_64_RELATIVE R_X86_64_GOTPCREL R_X86_64_32 R_X86_64_32S
+        R_X86_64_16 R_X86_64_PC16 R_X86_64_8 R_X86_64_PC8 R_X86_64_DTPMOD64 R_X86_64_DTPOFF64
+        R_X86_64_TPOFF64 R_X86_64_TLSGD R_X86_64_TLSLD R_X86_64_DTPOFF32 R_X86_64_GOTTPOFF R_X86_64_TPOFF32
+        R_X86_64_PC64 R_X86_64_GOTOFF64 R_X86_64_GOTPC32 R_X86_64_GOT64 R_X86_64_GOTPCREL64 R_X86_64_GOTPC64
+        R_X86_64_GOTPLT64 R_X86_64_PLTOFF64 R_X86_64_SIZE32 R_X86_64_SIZE64 R_X86_64_GOTPC32_TLSDESC
+        R_X86_64_TLSDESC_CALL R_X86_64_TLSDESC R_X86_64_IRELATIVE R_X86_64_RELATIVE64 R_X86_64_GOTPCRELX
+        R_X86_64_REX_GOTPCRELX R_X86_64_CODE_4_GOTPCRELX R_X86_64_CODE_4_GOTTPOFF
+        R_X86_64_CODE_4_GOTPC32_TLSDESC R_X86_64_CODE_5_GOTPCRELX R_X86_64_CODE_5_GOTTPOFF
+        R_X86_64_CODE_5_GOTPC32_TLSDESC R_X86_64_CODE_6_GOTPCRELX R_X86_64_CODE_6_GOTTPOFF
+        R_X86_64_CODE_6_GOTPC32_TLSDESC
+    }
+    /// `R_X86_64_PC32` of a branch with a `bnd` prefix, in the psABI before 1.0.
     pub(crate) const PC32_BND: u32 = 39;
-    /// The form of `R_X86_64_PLT32` behind a `bnd` prefix, which assemblers of MPX code wrote.
+    /// `R_X86_64_PLT32` behind a `bnd` prefix, which assemblers of MPX code wrote.
     pub(crate) const PLT32_BND: u32 = 40;
 }
 
@@ -93,14 +59,13 @@ pub(crate) fn type_of(rela: &Rela) -> u32 {
     rela.r_info.get(LE) as u32
 }
 
-/// Whether only the relocation's symbol counts, whatever is added to it: it means an entry of the global offset
-/// table, a size, or nothing.
+/// Whether the addend has no meaning: the relocation means an entry of the global offset table, a size, or nothing.
 pub(crate) fn ignores_addend(ty: u32) -> bool {
     matches!(ty, R_X86_64_NONE | R_X86_64_SIZE32 | R_X86_64_SIZE64)
         || matches!(class(ty), Some(RelocationClass::Got))
 }
 
-/// What a relocation type does, as far as references go; `None` for a type that the psABI does not have.
+/// The class of a relocation type; `None` for a type that the psABI does not have.
 fn class(ty: u32) -> Option<RelocationClass> {
     Some(match ty {
         R_X86_64_NONE | R_X86_64_64 | R_X86_64_PC32 | R_X86_64_32 | R_X86_64_32S | R_X86_64_16
@@ -135,7 +100,7 @@ fn class(ty: u32) -> Option<RelocationClass> {
         | R_X86_64_CODE_5_GOTPC32_TLSDESC
         | R_X86_64_CODE_6_GOTTPOFF
         | R_X86_64_CODE_6_GOTPC32_TLSDESC => RelocationClass::Tls,
-        // Linkers alone write these, and reject them in an input: the message is theirs.
+        // Only linkers write these, and they reject them in an input.
         R_X86_64_COPY | R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT | R_X86_64_RELATIVE | R_X86_64_IRELATIVE
         | R_X86_64_RELATIVE64 => RelocationClass::Address,
         _ => return None,
@@ -147,19 +112,23 @@ pub(crate) fn is_thread_local(ty: u32) -> bool {
     matches!(class(ty), Some(RelocationClass::Tls))
 }
 
-/// How many bytes a relocation of this type changes, at least.
-fn least_width(ty: u32) -> u64 {
+/// The number of bytes that a relocation of this type changes; `None` for `NONE` and `TLSDESC_CALL`, which change none.
+pub(crate) fn width(ty: u32) -> Option<u8> {
     match ty {
-        R_X86_64_NONE | R_X86_64_TLSDESC_CALL => 0,
-        R_X86_64_8 | R_X86_64_PC8 => 1,
-        R_X86_64_16 | R_X86_64_PC16 => 2,
+        R_X86_64_NONE | R_X86_64_TLSDESC_CALL => None,
+        R_X86_64_8 | R_X86_64_PC8 => Some(1),
+        R_X86_64_16 | R_X86_64_PC16 => Some(2),
         R_X86_64_64 | R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT | R_X86_64_RELATIVE | R_X86_64_DTPMOD64
         | R_X86_64_DTPOFF64 | R_X86_64_TPOFF64 | R_X86_64_PC64 | R_X86_64_GOTOFF64 | R_X86_64_GOT64
         | R_X86_64_GOTPCREL64 | R_X86_64_GOTPC64 | R_X86_64_GOTPLT64 | R_X86_64_PLTOFF64
-        | R_X86_64_SIZE64 | R_X86_64_TLSDESC | R_X86_64_IRELATIVE | R_X86_64_RELATIVE64 => 8,
-        _ if class(ty).is_none() => 0,
-        _ => 4,
+        | R_X86_64_SIZE64 | R_X86_64_TLSDESC | R_X86_64_IRELATIVE | R_X86_64_RELATIVE64 => Some(8),
+        _ => Some(4),
     }
+}
+
+/// The minimum number of bytes that a relocation of this type changes. A type that the psABI does not have may change none.
+fn least_width(ty: u32) -> u64 {
+    class(ty).and_then(|_| width(ty)).map_or(0, u64::from)
 }
 
 enum RelocationClass {
@@ -169,7 +138,7 @@ enum RelocationClass {
     Tls,
 }
 
-/// What a symbol means to a reference: the atom, for a section symbol; `None` for the null symbol.
+/// The target of a symbol: the atom for a section symbol, and `None` for the null symbol.
 pub(crate) fn target(symbols: &[Symbol], symbol: SymbolIdx) -> Result<Option<Target>> {
     if symbol.0 == 0 {
         return Ok(None);
@@ -178,7 +147,7 @@ pub(crate) fn target(symbols: &[Symbol], symbol: SymbolIdx) -> Result<Option<Tar
         malformed(format!("a relocation refers to symbol {} of {}", symbol.0, symbols.len()))
     })?;
     Ok(Some(match entry {
-        // A value would have to be added to the addend; no assembler gives a section symbol one.
+        // A section symbol with a value would change the addend. No assembler writes one.
         Symbol {
             kind: SymbolKind::Section,
             definition: Definition::Atom(atom),
@@ -190,7 +159,8 @@ pub(crate) fn target(symbols: &[Symbol], symbol: SymbolIdx) -> Result<Option<Tar
     }))
 }
 
-/// Whether a relocation of an unwind section is one that `ld.bfd -r` leaves of a record that it took out, anywhere in another one.
+/// Whether a relocation of an unwind section is one that `ld.bfd -r` leaves of a dropped record. It may be at any
+/// place of another one.
 pub(crate) fn is_left_over(rela: &Rela) -> bool {
     type_of(rela) == elf::R_X86_64_NONE.0 && symbol_of(rela).0 == 0
 }
@@ -217,7 +187,7 @@ pub(crate) fn entries<'a>(tables: &Tables<'a>, index: u32, section: &Section) ->
         .map_err(|()| bad("unreadable relocations"))
 }
 
-/// What relocations of divided sections mean, where they alone don't say; both tables are sorted by place.
+/// The targets of relocations of divided sections that the relocations alone do not tell, both sorted by place.
 #[derive(Clone, Copy)]
 pub(crate) struct DividedTargets<'m> {
     /// Some section of the module has several atoms.
@@ -227,7 +197,7 @@ pub(crate) struct DividedTargets<'m> {
 }
 
 impl DividedTargets<'_> {
-    /// The atom from which a relocation at this offset of a data atom refers.
+    /// The atom that refers by a relocation at this offset of a data atom.
     fn owner(&self, atom: AtomIdx, offset: u64) -> AtomIdx {
         let found = self.owned.partition_point(|o| (o.atom, o.start) <= (atom, offset)).checked_sub(1);
         let range = found.and_then(|f| self.owned.get(f)).filter(|o| o.atom == atom && offset < o.end);
@@ -243,7 +213,7 @@ impl DividedTargets<'_> {
     }
 }
 
-/// Types that linkers write. Each of them is refused in an object by at least one linker.
+/// Types for outputs only. At least one linker rejects each of them in an object.
 const ONLY_IN_OUTPUTS: [elf::RelocationType; 9] = [
     elf::R_X86_64_COPY,
     elf::R_X86_64_GLOB_DAT,
@@ -336,15 +306,15 @@ fn is_code(atom: &Atom) -> bool {
     atom.kind == AtomKind::Code || atom.has(crate::atom_flags::EXEC)
 }
 
-/// Whether a PC-relative field is the target of a near branch, by the opcode before it: `call`, `jmp` or `jcc`. Assemblers give branches to
-/// local symbols the same relocation as other operands; before the displacement of one of those stands a ModRM byte below 0x40.
-/// The kind of a reference decides nothing about what is kept.
-fn is_branch(code: &[u8], field: u64) -> bool {
+/// Whether a PC-relative field is the target of a near branch, by the opcode before it: `call`, `jmp` or `jcc`.
+/// Assemblers use the same relocation for local branches and for other operands. Before the displacement of an
+/// operand is a ModRM byte below 0x40. The kind of a reference does not decide what is kept.
+pub(crate) fn is_branch(code: &[u8], field: u64) -> bool {
     let before = usize::try_from(field).ok().and_then(|field| code.get(..field)).unwrap_or(&[]);
     matches!(before, [.., 0xe8 | 0xe9] | [.., 0x0f, 0x80..=0x8f])
 }
 
-/// The references of one atom; the result is the first relocation of unknown type.
+/// Append the references of one atom. Returns the first relocation of unknown type.
 fn append<'a>(
     relas: &'a [Rela],
     section: Option<&Section>,
@@ -360,11 +330,11 @@ fn append<'a>(
         (ReferenceKind::Data, ReferenceKind::Data)
     };
     let mut unknown = None;
-    // Of the whole section: the atom may be a part.
+    // The size of the whole section, since the atom may be a part.
     let size = section.map_or(atom.size, |s| s.size);
     for rela in relas {
         let offset = rela.r_offset.get(LE);
-        // GNU ld refuses what reaches out of the section. `.reloc ., R_X86_64_NONE` may stand at its end.
+        // GNU ld rejects a field outside of the section. `.reloc ., R_X86_64_NONE` may be at its end.
         if offset.checked_add(least_width(type_of(rela))).is_none_or(|end| end > size) {
             return Err(malformed(format!("a relocation at {offset:#x} of {size:#x} bytes")));
         }
@@ -396,7 +366,7 @@ mod tests {
 
     #[test]
     fn every_type_of_the_psabi_is_known() {
-        // object::elf has them all; 39 and 40 are reserved today and were the MPX types.
+        // object::elf has all types. 39 and 40 were MPX types, and are reserved now.
         let unknown: Vec<u32> = (0..=60).filter(|t| class(*t).is_none()).collect();
         assert_eq!(unknown, (52..=60).collect::<Vec<_>>());
         assert!(matches!(class(elf::R_X86_64_GOTPC64.0), Some(RelocationClass::Address)));

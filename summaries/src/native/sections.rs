@@ -1,8 +1,7 @@
-//! Which sections are atoms, and of what kind: everything that is decided from a section header alone.
+//! The sections that are atoms, their kinds and flags, and the limits of unknown sections, all from the headers.
 //!
-//! The families of names are those that linkers' default scripts know; a wrong guess here is safe in one
-//! direction only (a section wrongly called standard could be dropped in a link without `--gc-sections`), so
-//! the list holds what compilers emit and nothing more. Which atoms are roots is decided by the index of a link.
+//! The families of names are those of linkers' default scripts. A section that is wrongly called standard could be
+//! dropped in a link without `--gc-sections`, so the list has only names that compilers emit.
 
 use object::elf;
 
@@ -13,8 +12,9 @@ use crate::summary::{AtomKind, atom_flags};
 /// `SHF_GNU_RETAIN`; one bit for every OS ABI, as lld reads it.
 const SHF_GNU_RETAIN: u64 = 1 << 21;
 
-/// Sections that compilers put functions into one after the other. gcc's prefixes have no dot at the end, clang's have. What a program
-/// puts into a section of its own (`.text.vectors`) it may find by its place there, and linkers keep it whole.
+/// Sections into which compilers put several functions. gcc's prefixes have no dot at the end, and clang's have one.
+/// A program may find the functions of its own sections (`.text.vectors`) by their place, and linkers keep these
+/// whole.
 pub const CODE_OF_COMPILERS: &[&[u8]] = &[
     b".text",
     b".text.exit",
@@ -32,8 +32,8 @@ pub const CODE_OF_COMPILERS: &[&[u8]] = &[
     b".ltext.unlikely.",
 ];
 
-/// Sections that compilers put objects into one after the other. A section that a program names itself (`.data.commands`) is none of
-/// them: the program may walk over it from one object to the next, and linkers keep it whole.
+/// Sections into which compilers put several objects. A program may walk over a section that it names itself
+/// (`.data.commands`), and linkers keep it whole.
 pub const DATA_OF_COMPILERS: &[&[u8]] = &[
     b".rodata",
     b".data",
@@ -46,8 +46,8 @@ pub const DATA_OF_COMPILERS: &[&[u8]] = &[
 
 /// Whether sections of this name are among those that a plain C, C++ or Rust program has for code and data.
 ///
-/// In a link without `--gc-sections` only atoms of these families may be dropped: a program that names its own
-/// section may find it in a way that no relocation shows.
+/// In a link without `--gc-sections` only atoms of these families may be dropped: a program may find a section that
+/// it names without a relocation.
 pub fn is_standard_family(name: &[u8]) -> bool {
     /// The name itself, or the name followed by a dot and anything.
     const DOTTED: &[&[u8]] = &[
@@ -63,7 +63,7 @@ pub fn is_standard_family(name: &[u8]) -> bool {
         b".lrodata",
         b".lbss",
     ];
-    /// Names that count only by themselves, not as the beginning of longer ones.
+    /// Names that count only without a suffix.
     const EXACT: &[&[u8]] = &[b".eh_frame", b".sdata", b".sbss"];
     const LINKONCE: &[&[u8]] = &[b"t.", b"r.", b"d.", b"b.", b"s.", b"sb.", b"td.", b"tb."];
     if let Some(rest) = name.strip_prefix(b".gnu.linkonce.") {
@@ -73,20 +73,20 @@ pub fn is_standard_family(name: &[u8]) -> bool {
         || DOTTED.iter().any(|f| name.strip_prefix(*f).is_some_and(|r| r.is_empty() || r[0] == b'.'))
 }
 
-/// Whether the name is a C identifier, so that linkers define `__start_NAME` and `__stop_NAME` for it.
+/// Whether the name is a C identifier. Linkers define `__start_NAME` and `__stop_NAME` for such sections.
 pub fn is_c_identifier(name: &[u8]) -> bool {
     let letter = |b: &u8| b.is_ascii_alphabetic() || *b == b'_';
     name.first().is_some_and(letter) && name.iter().all(|b| letter(b) || b.is_ascii_digit())
 }
 
-/// Whether a section is an unwind table, which belongs to the functions that it describes and is no atom.
+/// Whether a section is an unwind table, which is no atom.
 pub(crate) fn is_eh_frame(ty: u32, name: &[u8]) -> bool {
     ty == elf::SHT_X86_64_UNWIND.0 || name == b".eh_frame"
 }
 
 /// Whether the section is an atom.
 pub(crate) fn is_atom(section: &Section, name: &[u8]) -> bool {
-    // A table for the linker is none, even one that claims to be loaded.
+    // A table for the linker is no atom, even if it is marked as loaded.
     const TABLES: &[u32] = &[
         elf::SHT_NULL.0,
         elf::SHT_SYMTAB.0,
@@ -101,7 +101,7 @@ pub(crate) fn is_atom(section: &Section, name: &[u8]) -> bool {
     !TABLES.contains(&section.ty) && !is_eh_frame(section.ty, name)
 }
 
-/// What an atom of this section holds.
+/// The kind of an atom of this section.
 pub(crate) fn atom_kind(section: &Section, name: &[u8]) -> AtomKind {
     let flag = |f: u64| section.flags & f != 0;
     if !section.is_alloc() {
@@ -134,8 +134,8 @@ fn is_thread_local_family(name: &[u8]) -> bool {
     PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// What runs before and after `main`, by type or, as in lld's `isReserved` (ELF/MarkLive.cpp), by name: old
-/// compilers and Go emit `.init_array` as `SHT_PROGBITS`.
+/// Whether a section has code or pointers that run before or after `main`. It counts by type or, as in lld's
+/// `isReserved` (ELF/MarkLive.cpp), by name: old compilers and Go emit `.init_array` as `SHT_PROGBITS`.
 fn is_init_fini(ty: u32, name: &[u8]) -> bool {
     const TYPES: &[u32] = &[elf::SHT_INIT_ARRAY.0, elf::SHT_FINI_ARRAY.0, elf::SHT_PREINIT_ARRAY.0];
     const PREFIXES: &[&[u8]] = &[b".init_array", b".fini_array", b".preinit_array", b".ctors", b".dtors"];
@@ -144,7 +144,7 @@ fn is_init_fini(ty: u32, name: &[u8]) -> bool {
         || PREFIXES.iter().any(|p| name.starts_with(p))
 }
 
-/// [`atom_flags`] that the header gives; membership of a group is added when groups are read.
+/// The [`atom_flags`] of the header. Membership of a group is added when groups are read.
 pub(crate) fn flags(section: &Section, name: &[u8]) -> u32 {
     let bits: [(u64, u32); 6] = [
         (SHF_GNU_RETAIN, atom_flags::RETAIN),
@@ -158,7 +158,7 @@ pub(crate) fn flags(section: &Section, name: &[u8]) -> u32 {
     if is_c_identifier(name) {
         flags |= atom_flags::C_IDENTIFIER;
     }
-    // lld refuses a section of thread-local data beside other data, and the other way around, even where nothing refers to it.
+    // lld rejects thread-local data next to other data in an output section, even without a reference to it.
     let is_of_family = (section.flags & elf::SHF_TLS.0 != 0) == is_thread_local_family(name);
     if is_standard_family(name) && is_of_family {
         flags |= atom_flags::STANDARD_FAMILY;
@@ -169,8 +169,8 @@ pub(crate) fn flags(section: &Section, name: &[u8]) -> u32 {
     flags
 }
 
-/// Whether a linker may join a section that is not loaded with one that is: an output section has the flags of all its inputs. No loaded
-/// section has one of the names that compilers and assemblers give to tables for tools.
+/// Whether a linker may join an unloaded section with a loaded one: an output section has the flags of all its
+/// inputs. No loaded section has one of the names that compilers and assemblers give to tables for tools.
 fn may_be_loaded_by_name(section: &Section, name: &[u8]) -> bool {
     const METADATA: &[&[u8]] = &[
         b".debug",
@@ -189,16 +189,16 @@ fn may_be_loaded_by_name(section: &Section, name: &[u8]) -> bool {
     !section.is_alloc() && !is_left_out && !stands_by_type && !is_metadata()
 }
 
-/// What a section that we do not (wholly) understand costs.
+/// The limit of a section that is not completely understood.
 #[derive(Debug)]
 pub(crate) struct SectionLimit {
     pub(crate) limit: Limit,
     pub(crate) detail: String,
-    /// The section may refer to symbols in a way that was not read.
+    /// It may have references that were not read.
     pub(crate) hides_references: bool,
 }
 
-/// The limit that a section brings by its type or name, if it does.
+/// The limit that a section has by its type or name.
 pub(crate) fn limit_of(
     tables: &Tables<'_>,
     index: u32,
@@ -231,7 +231,7 @@ pub(crate) fn limit_of(
         llvm::LINKER_OPTIONS,
         llvm::ADDRSIG,
         llvm::CALL_GRAPH_PROFILE,
-        // Refers to code by relocations only.
+        // It refers to code by relocations only.
         llvm::BB_ADDR_MAP,
         llvm::OFFLOADING,
         llvm::LTO,
@@ -248,7 +248,7 @@ pub(crate) fn limit_of(
         llvm::SYMPART | llvm::PART_EHDR | llvm::PART_PHDR => found(Limit::Partitions, true, "a partition"),
         ty if ty == elf::SHT_REL.0 => {
             let target = tables.sections.get(section.info as usize);
-            // clang writes those of a call-graph profile so: they have no addends.
+            // clang writes the relocations of a call-graph profile without addends.
             if target.is_none_or(|t| t.ty != llvm::CALL_GRAPH_PROFILE) {
                 found(Limit::RelRelocations, true, "relocations without addends")
             } else {

@@ -1,59 +1,52 @@
-//! What an object says of the addresses of its code: which functions it only calls.
+//! The address-taken analysis of an object, for `--icf=safe`: functions that are only called.
 //!
-//! Decides it for linkers that give identical functions one address where nobody can tell (`--icf=safe`) and that know only
-//! what `.llvm_addrsig` says, which not all compilers write. An address counts as formed by everything but the field of a direct
-//! call or jump in code that decodes from end to end, and the object's unwind tables; so whatever is not understood counts.
-//! What the assembler resolved counts too: [`ModuleSummary::resolved`], and a function that forms its own address, of
-//! which no relocation tells.
+//! Linkers with `--icf=safe` fold functions that `.llvm_addrsig` does not list, and not all compilers write this
+//! table. A function counts as address-taken by any reference except the field of a direct call or jump in code that
+//! decodes completely, and except unwind tables. This includes references that the assembler resolved
+//! ([`ModuleSummary::resolved`]), and a function that takes its own address without a relocation.
 //!
-//! Code is foldable if nothing of the object forms its address, one FDE without exception table covers it, and it is of a
-//! standard name and has plain symbols. The FDE, because two functions of the same bytes are not the same if exceptions
-//! pass through one of them only. Data is never foldable.
-//!
-//! Left out: what other modules, the linker's line and libraries do with the names; each module says that for itself.
+//! Code is foldable if its address is not taken in the object, one FDE without an exception table covers it, it has a
+//! standard name, and its symbols are plain. Functions of the same bytes differ if exceptions pass through one of
+//! them only. Data is never foldable. Each module is analysed for itself.
 
-use object::elf;
 use object::endian::LittleEndian as LE;
 use serde::{Deserialize, Serialize};
 
 use super::decode::{self, Field, Flow, Instruction};
-use super::eh_frame::{self, RecordKind};
-use super::relocations::{Rela, symbol_of, type_of};
-use super::sections::is_eh_frame;
+use super::eh_frame;
+use super::relocations::{Rela, is_branch, symbol_of, type_of};
 use super::split::relocations_beside_debug;
 use super::symbols::SectionAtoms;
 use super::tables::{Tables, llvm};
 use crate::ids::{AtomIdx, SymbolIdx};
 use crate::limit::Severity;
-use crate::native::relocations::types::{
-    R_X86_64_32, R_X86_64_64, R_X86_64_PC32, R_X86_64_PC64, R_X86_64_PLT32,
-};
+use crate::native::relocations::types::{R_X86_64_PC32, R_X86_64_PLT32};
 use crate::summary::{Atom, AtomKind, Definition, ModuleKind, ModuleSummary, SymbolKind, atom_flags as flag};
 
-/// What an object without `.llvm_addrsig` says of addresses.
+/// The result for an object without `.llvm_addrsig`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Significance {
-    /// By `AtomIdx`: code of which nothing in the object forms the address.
+    /// By `AtomIdx`: code that is not address-taken in the object.
     pub foldable: Vec<bool>,
-    /// By ELF symbol index: something in the object forms the address of whatever definition prevails.
+    /// By ELF symbol index: the object takes the address of the prevailing definition.
     pub mentioned: Vec<bool>,
 }
 
-/// What an object says of which addresses matter.
+/// The address-taken symbols of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Addresses {
-    /// It can't be told, or the object is not understood: every address counts.
+    /// The object is not understood, so every address counts.
     Unknown,
-    /// The object has an `.llvm_addrsig` that linkers read. `described`: all functions that it leaves out have an FDE.
+    /// The object has an `.llvm_addrsig` that linkers read. `described`: each function that it omits has an FDE.
     Own {
         described: bool,
     },
     Found(Significance),
 }
 
-/// Read the object of which `summary` is the summary. `keeps`: the atoms that stay; what others say does not count.
+/// Analyse the object with this summary. Only atoms for which `keeps` is true count.
 ///
-/// Time is linear in the size of the object, but for binary searches.
+/// The time is linear, except for binary searches.
 pub fn addresses(bytes: &[u8], summary: &ModuleSummary, keeps: &dyn Fn(AtomIdx) -> bool) -> Addresses {
     let table = has_table(bytes);
     if summary.kind != ModuleKind::Native
@@ -71,7 +64,8 @@ pub fn addresses(bytes: &[u8], summary: &ModuleSummary, keeps: &dyn Fn(AtomIdx) 
     }
 }
 
-/// Linkers read the table only if it is tied to the symbols: tools that renumber those and know nothing of it untie it.
+/// The address-significance table. Linkers read it only if it is linked to the symbol table. Tools that renumber
+/// symbols and do not know the table remove the link.
 fn table_of(tables: &Tables<'_>) -> Option<u32> {
     let symtab = tables.symtab.as_ref()?.section;
     let found = tables.sections.iter().position(|s| s.ty == llvm::ADDRSIG && s.link == symtab)?;
@@ -82,12 +76,12 @@ fn has_table(bytes: &[u8]) -> bool {
     Tables::read(bytes).is_ok_and(|tables| table_of(&tables).is_some())
 }
 
-/// A frame description entry, as far as folding asks about it.
+/// The facts of an FDE that folding needs.
 struct FdeFacts {
     section: u32,
     start: u64,
     end: u64,
-    /// Nothing but its function's first byte is referred to: there is no exception table.
+    /// Its only relocation is that of `pc_begin`, so there is no exception table.
     plain: bool,
 }
 
@@ -96,9 +90,9 @@ struct SignificanceReader<'a, 's> {
     summary: &'s ModuleSummary,
     /// The first atom of each section.
     by_section: SectionAtoms,
-    /// The relocations of the module, each with the section that it is in, by (section, place).
+    /// The relocations of the module, each with its section, by section and place.
     relas: Vec<(u32, Rela)>,
-    /// The frame description entries, by (section, start) of what they describe.
+    /// The FDEs, by section and start of their functions.
     descriptions: Vec<FdeFacts>,
 }
 
@@ -127,32 +121,16 @@ impl<'a, 's> SignificanceReader<'a, 's> {
 
     fn read_descriptions(&self) -> Option<Vec<FdeFacts>> {
         let mut found = Vec::new();
-        for (i, section) in (0u32..).zip(&self.tables.sections) {
-            if section.ty == elf::SHT_RELA.0 || !is_eh_frame(section.ty, self.tables.name(section.name)) {
-                continue;
-            }
-            let data = self.tables.data(i).ok()?;
-            let own = self.relas_of(i, 0, u64::MAX);
-            let places: Vec<u64> = own.iter().map(|(_, r)| r.r_offset.get(LE)).collect();
-            let records = eh_frame::split(data, &places).ok()?;
-            for record in records.iter().filter(|r| matches!(r.kind, RecordKind::Fde { .. })) {
-                let relas = own.get(record.relocations.clone()).unwrap_or(&[]);
-                let begin = record.pc_begin();
-                let Some((_, rela)) = relas.iter().find(|(_, r)| r.r_offset.get(LE) == begin) else {
-                    continue;
-                };
+        for unwind in eh_frame::sections(&self.tables).ok()? {
+            unwind.records.as_ref().ok()?;
+            for fde in unwind.fdes() {
+                let Some(rela) = unwind.begin(fde) else { continue };
                 let Some(symbol) = self.summary.symbols.get(symbol_of(rela).index()) else { continue };
                 let Definition::Atom(atom) = symbol.definition else { continue };
                 let section = self.summary.atoms.get(atom.index())?.section;
-                // pc_begin and the length behind it have the same width.
-                let length = match type_of(rela) {
-                    R_X86_64_PC32 | R_X86_64_32 => word(data, begin.checked_add(4)?).map(u64::from),
-                    R_X86_64_64 | R_X86_64_PC64 => double(data, begin.checked_add(8)?),
-                    _ => None,
-                };
                 let start = symbol.value.checked_add_signed(rela.r_addend.get(LE))?;
-                let end = start.checked_add(length?)?;
-                found.push(FdeFacts { section, start, end, plain: relas.len() == 1 });
+                let end = start.checked_add(unwind.length(fde, eh_frame::width(rela)?)?)?;
+                found.push(FdeFacts { section, start, end, plain: unwind.relas_of(fde).len() == 1 });
             }
         }
         found.sort_by_key(|d| (d.section, d.start, d.end));
@@ -166,7 +144,7 @@ impl<'a, 's> SignificanceReader<'a, 's> {
         self.descriptions.get(from..to).unwrap_or(&[])
     }
 
-    /// Whether each function that the object's own table leaves out has an FDE; `None` if the table can't be read.
+    /// Whether each function that the object's own table omits has an FDE; `None` if the table is unreadable.
     fn describes_what_is_left_out(&self) -> Option<bool> {
         let mut data = self.tables.data(table_of(&self.tables)?).ok()?;
         let mut listed = vec![false; self.summary.symbols.len()];
@@ -180,7 +158,7 @@ impl<'a, 's> SignificanceReader<'a, 's> {
                 .try_fold(0usize, |n, b| n.checked_mul(128).map(|n| n | usize::from(b & 0x7f)))?;
             *listed.get_mut(index)? = true;
         }
-        // Of each code section: whether something of it is listed, and whether it has a function.
+        // By section of code: whether a symbol of it is listed, and whether it has a function.
         let mut by_name = vec![(false, false); self.tables.sections.len()];
         let mut described = true;
         for (symbol, listed) in self.summary.symbols.iter().zip(listed) {
@@ -233,7 +211,7 @@ impl<'a, 's> SignificanceReader<'a, 's> {
         Significance { foldable, mentioned: found.mentioned }
     }
 
-    /// Whether one FDE, without exception table, covers the atom but for padding.
+    /// Whether one FDE without an exception table covers the atom except padding.
     fn is_described(&self, atom: &Atom) -> bool {
         let end = atom.offset.saturating_add(atom.size);
         let [only] = self.descriptions_in(atom.section, atom.offset, end) else { return false };
@@ -248,7 +226,7 @@ impl<'a, 's> SignificanceReader<'a, 's> {
         self.tables.data(section).ok()?.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 
-    /// What one atom that stays says.
+    /// Note the addresses that a kept atom takes.
     fn atom(
         &self,
         index: AtomIdx,
@@ -258,7 +236,7 @@ impl<'a, 's> SignificanceReader<'a, 's> {
     ) {
         let end = atom.offset.saturating_add(atom.size);
         let next = self.summary.atoms.get(index.index() + 1).filter(|a| a.section == atom.section);
-        // Behind the last atom is where `.reloc ., R_X86_64_NONE` puts its relocation.
+        // `.reloc ., R_X86_64_NONE` has its relocation behind the last atom.
         let relas = self.relas_of(atom.section, atom.offset, next.map_or(u64::MAX, |n| n.offset));
         instructions.clear();
         let bytes = if atom.has(flag::EXEC) { self.bytes(atom.section, atom.offset, end) } else { None };
@@ -294,7 +272,7 @@ impl<'a, 's> SignificanceReader<'a, 's> {
         rest.iter().for_each(|(_, rela)| self.mention(atom.section, rela, found));
     }
 
-    /// What an instruction without relocation says.
+    /// Note the address that an instruction without a relocation takes.
     fn unrelocated(
         &self,
         code: &FoldableCode<'_, '_>,
@@ -316,7 +294,7 @@ impl<'a, 's> SignificanceReader<'a, 's> {
         match to {
             Some(to) if !(branch && code.is_jump(field)) => found.form(to),
             Some(_) => {}
-            // A call of the next instruction leaves its address on the stack.
+            // A call of the next instruction pushes its address.
             None if branch
                 && inside
                 && !(instruction.flow == Flow::Call && target == instruction.end() as i64) => {}
@@ -324,7 +302,7 @@ impl<'a, 's> SignificanceReader<'a, 's> {
         }
     }
 
-    /// The address of what a relocation means is formed.
+    /// Note that a relocation takes the address of its target.
     fn mention(&self, section: u32, rela: &Rela, found: &mut AddressFacts) {
         let index: SymbolIdx = symbol_of(rela);
         let Some(symbol) = self.summary.symbols.get(index.index()) else { return };
@@ -340,14 +318,14 @@ impl<'a, 's> SignificanceReader<'a, 's> {
         if let Some(meant) = self.summary.retarget_at(section, rela.r_offset.get(LE)) {
             return found.form(meant);
         }
-        // Without a word on what is meant, it may be anything of the section.
+        // Without a known target, it may be any atom of the section.
         let first = self.by_section.get(target.section).map_or(0, AtomIdx::index);
         let of_section = self.summary.atoms.iter().skip(first).take_while(|a| a.section == target.section);
         (first..first + of_section.count()).for_each(|i| found.form(AtomIdx::new(i)));
     }
 }
 
-/// Code that is code only: nothing walks over it, nothing merges it, and nothing but its name's family places it.
+/// Whether code is plain: it is not merged, not found by name, and placed by the family of its name only.
 fn is_plain_code(atom: &Atom) -> bool {
     atom.kind == AtomKind::Code
         && atom.size > 0
@@ -355,16 +333,8 @@ fn is_plain_code(atom: &Atom) -> bool {
         && !atom.has(flag::RETAIN | flag::C_IDENTIFIER | flag::MERGE | flag::WRITE | flag::LINK_ORDER)
 }
 
-fn word(data: &[u8], at: u64) -> Option<u32> {
-    Some(u32::from_le_bytes(*data.get(usize::try_from(at).ok()?..)?.first_chunk()?))
-}
-
-fn double(data: &[u8], at: u64) -> Option<u64> {
-    Some(u64::from_le_bytes(*data.get(usize::try_from(at).ok()?..)?.first_chunk()?))
-}
-
 struct AddressFacts {
-    /// By atom: its address is formed.
+    /// By atom: its address is taken.
     address_taken: Vec<bool>,
     mentioned: Vec<bool>,
 }
@@ -395,15 +365,13 @@ impl FoldableCode<'_, '_> {
             && self.is_jump(field)
     }
 
-    /// Whether `call`, `jmp` or a conditional jump of 32 bits ends before the field. `xbegin` is none of them.
+    /// Whether a direct call or jump of 32 bits has its opcode before the field. `xbegin` does not count.
     fn is_jump(&self, field: u64) -> bool {
-        let at = field.checked_sub(self.atom.offset).and_then(|at| usize::try_from(at).ok());
-        let before = at.and_then(|at| self.bytes.get(..at));
-        matches!(before, Some([.., 0xe8 | 0xe9] | [.., 0x0f, 0x80..=0x8f]))
+        field.checked_sub(self.atom.offset).is_some_and(|at| is_branch(self.bytes, at))
     }
 
-    /// Whether the bytes of a `lea` of a place in the atom itself are anywhere, at whatever boundary: whoever looks at bytes alone
-    /// finds the same.
+    /// Whether the bytes of a `lea` of a place in the atom are anywhere, at any boundary. Verification looks at bytes
+    /// alone, and finds the same.
     fn has_own_lea(&self) -> bool {
         let own = |(at, window): (usize, &[u8; 7])| {
             let [0x48..=0x4f, 0x8d, operand, a, b, c, d] = *window else { return false };

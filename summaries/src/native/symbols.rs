@@ -1,8 +1,8 @@
-//! Symbols: one entry of the summary for each entry of the ELF symbol table, the null symbol included.
+//! The symbols: one entry of the summary for each entry of the ELF symbol table, also the null symbol.
 //!
-//! The indices stay those of the file, because resolution and emission meet the same table. A section index that
-//! does not fit in 16 bits is taken from `SHT_SYMTAB_SHNDX` (gABI, "Symbol Table"). A reserved section index or
-//! binding that we do not know makes the file malformed to us: what the symbol means would be a guess.
+//! The indices do not change, because resolution and emission use the same table. A section index of more than 16
+//! bits is in `SHT_SYMTAB_SHNDX` (gABI, "Symbol Table"). An unknown reserved section index or binding makes the file
+//! malformed.
 
 use object::elf;
 use object::endian::LittleEndian as LE;
@@ -24,7 +24,7 @@ impl SectionAtoms {
         self.0.get(section as usize).copied().flatten()
     }
 
-    /// The atom that holds this offset of a section; the last one for what lies behind it.
+    /// The atom that holds this offset of a section, or the last one for an offset behind it.
     pub(crate) fn at(&self, atoms: &[Atom], section: u32, offset: u64) -> Option<AtomIdx> {
         let first = self.get(section)?.index();
         let rest = atoms.get(first..)?;
@@ -36,7 +36,7 @@ impl SectionAtoms {
     }
 }
 
-/// Read the symbol table; an atom is appended to `atoms` for each common symbol.
+/// Read the symbol table. An atom is appended to `atoms` for each common symbol.
 pub(crate) fn read(
     tables: &mut Tables<'_>,
     by_section: &SectionAtoms,
@@ -46,7 +46,7 @@ pub(crate) fn read(
     let names = &mut tables.symbol_names;
     let sections = tables.sections.len();
     let mut symbols = Vec::with_capacity(symtab.entries.len());
-    // Where it is something, linkers see a symbol in a relocation that names none.
+    // Otherwise linkers would see a symbol in a relocation without one.
     if symtab.entries.first().is_some_and(|null| pod::bytes_of(null).iter().any(|b| *b != 0)) {
         return Err(malformed("symbol 0 is not the null symbol"));
     }
@@ -102,7 +102,7 @@ pub(crate) fn read(
     Ok(symbols)
 }
 
-/// lld refuses a reference to one.
+/// Whether a thread-local symbol is in a section that is not. lld rejects references to it.
 fn is_stray_variable(sections: &[Section], section: u32, raw: &elf::Sym64<LE>) -> bool {
     let is_tls = |s: &Section| s.flags & elf::SHF_TLS.0 != 0;
     raw.st_type() == elf::STT_TLS && !sections.get(section as usize).is_some_and(is_tls)
@@ -138,7 +138,7 @@ fn place(symtab: &Symtab<'_>, index: usize, raw: &elf::Sym64<LE>) -> Result<Symb
     })
 }
 
-/// The atom of a tentative definition: it has no section until the linker gives it one.
+/// The atom of a tentative definition, which has no section until the link.
 fn common(index: usize, name: NameRef, align: u64, size: u64) -> Result<Atom> {
     let align = align.max(1);
     if !align.is_power_of_two() {

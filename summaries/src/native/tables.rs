@@ -1,8 +1,8 @@
-//! The tables of an ELF64 little-endian x86-64 relocatable object, as byte ranges that are known to be there.
+//! The tables of an ELF64 little-endian x86-64 relocatable object, as checked byte ranges.
 //!
-//! Everything that the other files of the front end read goes through here, so that each bounds check is made
-//! once. The structures are those of the gABI ("Sections", "Symbol Table"), read in place at any alignment:
-//! archive members are aligned to two bytes only. What a table *means* is decided elsewhere.
+//! All files of the front end read through this module, so each bounds check is made once. The structures are those
+//! of the gABI ("Sections", "Symbol Table"). They are read in place at any alignment, because archive members are
+//! aligned to two bytes only.
 
 use std::ffi::CStr;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use object::pod;
 use crate::ids::NameRef;
 use crate::limit::{Limit, LimitRecord};
 
-/// `SHT_LLVM_*` types that are in the ABI of LLVM (llvm/BinaryFormat/ELF.h) and not in the gABI.
+/// The `SHT_LLVM_*` types of LLVM's ABI (llvm/BinaryFormat/ELF.h), which are not in the gABI.
 pub(crate) mod llvm {
     pub(crate) const LINKER_OPTIONS: u32 = 0x6fff_4c01;
     pub(crate) const ADDRSIG: u32 = 0x6fff_4c03;
@@ -63,8 +63,8 @@ impl Section {
 
 /// A string table whose strings are ranges of [`crate::ModuleSummary::names`].
 ///
-/// A lookup must not be linear in the table for each of its users, or a table that is one long string would make
-/// reading quadratic; so a scan gives up after [`StringTable::SCAN`] bytes and a sorted list of all ends takes over.
+/// A lookup scans [`StringTable::SCAN`] bytes, and then uses a sorted list of all ends. Otherwise a table of one long
+/// string would make reading quadratic.
 #[derive(Debug)]
 pub(crate) struct StringTable<'a> {
     bytes: &'a [u8],
@@ -75,7 +75,7 @@ pub(crate) struct StringTable<'a> {
 impl<'a> StringTable<'a> {
     const SCAN: usize = 1024;
 
-    /// A table whose first byte is byte `base` of the names. The caller has seen to it that base + length fits in 32 bits.
+    /// A table whose first byte is byte `base` of the names. Base and length must fit into 32 bits.
     pub(crate) fn new(bytes: &'a [u8], base: u32) -> Self {
         StringTable { bytes, base, ends: None }
     }
@@ -84,7 +84,7 @@ impl<'a> StringTable<'a> {
     pub(crate) fn name(&mut self, offset: u32) -> Option<NameRef> {
         let start = offset as usize;
         let Some(rest) = self.bytes.get(start..).filter(|r| !r.is_empty()) else {
-            // An absent table is valid as long as only the empty name is looked up.
+            // An absent table is valid if only the empty name is looked up.
             return (offset == 0).then(NameRef::default);
         };
         let window = rest.get(..Self::SCAN).unwrap_or(rest);
@@ -98,7 +98,7 @@ impl<'a> StringTable<'a> {
         })
     }
 
-    /// Where the string at `start` ends, from the list of all ends.
+    /// The end of the string at `start`, from the list of all ends.
     fn far_end(&mut self, start: usize) -> Option<usize> {
         let bytes = self.bytes;
         let ends = self.ends.get_or_insert_with(|| {
@@ -132,11 +132,11 @@ pub(crate) struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
-    /// Read the headers. An error means that nothing of the file can be trusted.
+    /// Read the headers. On an error the file can't be trusted.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self> {
         let raw = section_headers(bytes)?;
         let mut sections: Vec<Section> = raw.headers.iter().map(decode).collect();
-        // Linkers refuse this of any section, also of those that are written anew when an object is pruned.
+        // Linkers reject these headers in any section, also in those that emission rewrites.
         for (i, section) in sections.iter().enumerate().skip(1) {
             let refused = |what: String| Err(malformed(format!("section [{i}]: {what}")));
             if !section.align.max(1).is_power_of_two() {
@@ -159,7 +159,8 @@ impl<'a> Tables<'a> {
             }
         }
         check_relocated(&sections)?;
-        // gABI, "Section Header": but for what does not fit into the file's header, the first entry is zero. wild asks that of its alignment.
+        // gABI, "Section Header": the first entry is zero, except for fields that extend the file header. wild checks
+        // its alignment.
         if sections.first().is_some_and(|first| first.align != 0) {
             return Err(malformed("section [0]: an alignment"));
         }
@@ -184,7 +185,7 @@ impl<'a> Tables<'a> {
             names.extend_from_slice(shstrtab);
             StringTable::new(shstrtab, base)
         };
-        // Two tables may be the same range of a hostile file, so their sum is checked on its own.
+        // The sum is checked too, since two tables may be the same range of a hostile file.
         if u32::try_from(names.len()).is_err() {
             return Err(malformed("the string tables hold more than 4 GiB"));
         }
@@ -198,7 +199,6 @@ impl<'a> Tables<'a> {
         Ok(Tables { bytes, sections, symtab, names, symbol_names })
     }
 
-    /// The bytes of a name, in the table that it is of.
     pub(crate) fn name(&self, name: NameRef) -> &[u8] {
         let start = name.start as usize;
         self.names.get(start..start.saturating_add(name.len as usize)).unwrap_or(&[])
@@ -219,9 +219,9 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// A section of code or data that shares bytes of the file with another section or the headers, which lie at 0 and at `headers`; or one that
-/// shares them with it. Assemblers write none. gold ends with an internal error where it reads such ones, unless they went before, and
-/// bytes of headers are others in an object that is written anew.
+/// A section of code or data that shares bytes of the file with another section or with the headers at 0 and at
+/// `headers`, or such other section. Assemblers write no such sections. gold ends with an internal error when it
+/// reads one. A rewritten object has other bytes of headers.
 fn overlapping(sections: &[Section], headers: u64) -> Option<usize> {
     let size = |count: usize, of: usize| count.saturating_mul(of) as u64;
     let table = (headers, size(sections.len(), size_of::<elf::SectionHeader64<LE>>()), false, 0);
@@ -256,17 +256,17 @@ pub(crate) fn section_bytes<'a>(bytes: &'a [u8], section: &Section) -> Option<&'
 
 struct RawHeaders<'a> {
     headers: &'a [elf::SectionHeader64<LE>],
-    /// Where they begin in the file.
+    /// Their offset in the file, in bytes.
     offset: u64,
     shstrndx: u32,
 }
 
-/// Check the file header and find the section headers, with the extensions for more than 65,279 of them.
+/// Check the file header and find the section headers, also more than 65,279 of them.
 fn section_headers(bytes: &[u8]) -> Result<RawHeaders<'_>> {
     if !bytes.starts_with(&elf::ELFMAG) {
         return Err(record(Limit::ForeignObject, None, "no ELF file"));
     }
-    // EI_CLASS and EI_DATA: the shorter header of an ELF32 file must be told from a file that is cut off.
+    // EI_CLASS and EI_DATA: an ELF32 file has a shorter header, and is not truncated.
     let (Some(class), Some(data)) = (bytes.get(4), bytes.get(5)) else {
         return Err(malformed("the file ends in its ELF identification"));
     };
@@ -306,7 +306,7 @@ fn section_headers(bytes: &[u8]) -> Result<RawHeaders<'_>> {
         0 => usize::try_from(first.sh_size.get(LE)).unwrap_or(usize::MAX),
         n => usize::from(n),
     };
-    // The count is compared with the file before anything is sized by it.
+    // The count is compared with the file before it sizes anything.
     if count > table.len() / size_of::<elf::SectionHeader64<LE>>() || count > u32::MAX as usize / 2 {
         return Err(outside());
     }
@@ -352,7 +352,8 @@ fn string_section<'a>(bytes: &'a [u8], sections: &[Section], index: u32) -> Resu
     Ok(data)
 }
 
-/// Whether the section begins as a compressed one does (gABI, "Section Compression"). One that is loaded is never compressed.
+/// Whether a section has the header of a compressed one (gABI, "Section Compression"). A loaded section is never
+/// compressed.
 fn is_compressed(bytes: &[u8], section: &Section) -> bool {
     const TYPES: [elf::CompressionType; 2] = [elf::ELFCOMPRESS_ZLIB, elf::ELFCOMPRESS_ZSTD];
     let header = section_bytes(bytes, section)
@@ -360,8 +361,8 @@ fn is_compressed(bytes: &[u8], section: &Section) -> bool {
     !section.is_alloc() && header.is_some_and(|(header, _)| TYPES.contains(&header.ch_type.get(LE)))
 }
 
-/// Each section of relocations is of another section with contents. A relocation of a table would be lost in the pruned object, while linkers
-/// refuse it.
+/// Check that each relocation section belongs to another section with contents. Linkers reject a relocation of a
+/// table, and emission would lose it.
 fn check_relocated(sections: &[Section]) -> Result<()> {
     const TABLES: [u32; 7] = [
         elf::SHT_NULL.0,
@@ -423,15 +424,15 @@ fn read_symtab<'a>(bytes: &'a [u8], sections: &[Section]) -> Result<Option<Symta
     Ok(Some(Symtab { section: index as u32, entries, first_global: section.info, extended }))
 }
 
-/// The sizes of all sections of code ([`super::code_section_sizes`]).
-pub(crate) fn code_section_sizes(bytes: &[u8]) -> Vec<u64> {
+/// The sizes in bytes of the sections of code, from the section headers; empty for another file.
+pub fn code_section_sizes(bytes: &[u8]) -> Vec<u64> {
     let is_code = |s: &Section| s.ty == elf::SHT_PROGBITS.0 && s.flags & elf::SHF_EXECINSTR.0 != 0;
     let headers = section_headers(bytes).map(|raw| raw.headers).unwrap_or_default();
     headers.iter().map(decode).filter(is_code).map(|section| section.size).collect()
 }
 
-/// Find a section by its name without reading anything else ([`super::find_section`]).
-pub(crate) fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
+/// The range of the first section of this name in the object. Nothing else is read.
+pub fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
     let raw = section_headers(bytes).ok()?;
     let names = section_bytes(bytes, &decode(raw.headers.get(raw.shstrndx as usize)?))?;
     let section = raw.headers.iter().find(|header| {
@@ -444,8 +445,8 @@ pub(crate) fn find_section(bytes: &[u8], name: &[u8]) -> Option<Range<usize>> {
     Some(start..start.checked_add(data.len())?)
 }
 
-/// Whether one section alone has bytes in this range ([`super::is_of_one_section`]).
-pub(crate) fn is_of_one_section(bytes: &[u8], range: &Range<usize>) -> bool {
+/// Whether this range of the object belongs to one section, and to no header.
+pub fn is_of_one_section(bytes: &[u8], range: &Range<usize>) -> bool {
     let Ok(raw) = section_headers(bytes) else { return false };
     let is_there = |start: u64, size: u64| {
         size != 0 && start < range.end as u64 && start.saturating_add(size) > range.start as u64

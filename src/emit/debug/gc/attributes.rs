@@ -12,7 +12,8 @@ use super::entries::{
     Addresses, DebugEntry, EntryReference, EntrySections, EntryTable, ListExtent, ReferenceForm, StringIndex,
     invalid,
 };
-use crate::emit::debug::lists::{Cursor, ListBase, ListReader};
+use crate::emit::cursor::Cursor;
+use crate::emit::debug::lists::{ListBase, ListReader, address_at, list_at};
 use crate::emit::debug::units::Slice;
 use crate::emit::debug::view::{DebugSection, decode};
 use crate::emit::input::LE;
@@ -28,8 +29,8 @@ fn views(value: &AttributeValue<Slice<'_>>) -> Option<u64> {
     }
 }
 
-/// Whether an attribute is left out of all entries. A sibling is redundant, and what it skips may be gone. Views of locations are read by no
-/// debugger.
+/// Whether an attribute is left out of all entries. A sibling is redundant, and its target may be removed. Debuggers
+/// do not read views of locations.
 pub(super) fn is_left_out(name: gimli::DwAt) -> bool {
     name == dw::DW_AT_sibling || name == dw::DW_AT_GNU_locviews
 }
@@ -42,7 +43,7 @@ pub(super) struct Attribute<'r> {
     pub(super) at: Range<u64>,
 }
 
-/// What a unit's own entry says of its tables.
+/// The places of a unit's tables.
 #[derive(Debug, Default)]
 pub(super) struct UnitBases {
     pub(super) addresses: Option<u64>,
@@ -72,14 +73,14 @@ impl UnitBases {
     }
 }
 
-/// What attributes of a unit are read with.
+/// The reader of a unit's attributes.
 pub(super) struct EntryReader<'t, 'a> {
     pub(super) tables: &'t EntrySections<'t, 'a>,
     pub(super) encoding: Encoding,
     pub(super) start: u64,
     pub(super) unit: u32,
     pub(super) bases: UnitBases,
-    /// Among the relocations of `.debug_info`: where the last one that was asked for is.
+    /// A search hint among the relocations of `.debug_info`.
     pub(super) near: Cell<usize>,
 }
 
@@ -152,7 +153,7 @@ impl EntryReader<'_, '_> {
             _ if attribute.name == dw::DW_AT_GNU_locviews => entry.views = views(&attribute.value),
             AttributeValue::LocationListsRef(offset) => self.locations(offset.0 as u64, table)?,
             AttributeValue::DebugLocListsIndex(index) => {
-                let offset = self.indexed(self.tables.locations[1], self.bases.locations, index.0 as u64)?;
+                let offset = list_at(self.tables.locations[1], self.bases.locations, index.0 as u64)?;
                 self.locations(offset, table)?;
             }
             AttributeValue::RangeListsRef(offset) => {
@@ -160,7 +161,7 @@ impl EntryReader<'_, '_> {
                 entry.note(live);
             }
             AttributeValue::DebugRngListsIndex(index) => {
-                let offset = self.indexed(self.tables.ranges[1], self.bases.ranges, index.0 as u64)?;
+                let offset = list_at(self.tables.ranges[1], self.bases.ranges, index.0 as u64)?;
                 let live = self.ranges(offset, table)?;
                 entry.note(live);
             }
@@ -173,18 +174,13 @@ impl EntryReader<'_, '_> {
         has_relocation(self.tables.info, bytes, &self.near)
     }
 
-    /// The base address of the unit's lists; 0 if it has none, or one of removed code.
+    /// The base address of the unit's lists; 0 for removed code, or without such an attribute.
     pub(super) fn base_address(&self, attributes: &[Attribute<'_>]) -> Result<u64> {
         let low = attributes.iter().find(|a| a.name == dw::DW_AT_low_pc);
         match low.map(|low| &low.value) {
             Some(AttributeValue::Addr(address)) => Ok(*address),
             Some(AttributeValue::DebugAddrIndex(index)) => {
-                let place = self.bases.addresses.zip((index.0 as u64).checked_mul(8));
-                let place = place.and_then(|(base, at)| base.checked_add(at));
-                let (Some(table), Some(place)) = (self.tables.addresses, place) else {
-                    return Err(invalid("an entry names an address that is not there"));
-                };
-                Cursor::new(&table.linked, place).u64()
+                address_at(self.tables.addresses, self.bases.addresses, index.0 as u64)
             }
             _ => Ok(0),
         }
@@ -197,17 +193,6 @@ impl EntryReader<'_, '_> {
             return Err(invalid("an entry names an address that is not there"));
         };
         Ok(has_relocation(table, &(at..at.saturating_add(8)), &Cell::new(0)))
-    }
-
-    /// An offset from a table of lists.
-    fn indexed(&self, table: Option<&DebugSection<'_>>, base: Option<u64>, index: u64) -> Result<u64> {
-        let place = base.zip(index.checked_mul(4)).and_then(|(base, at)| base.checked_add(at));
-        let missing = || invalid("an entry names a list that is not there");
-        let (table, base, place) =
-            (table.ok_or_else(missing)?, base.ok_or_else(missing)?, place.ok_or_else(missing)?);
-        let bytes = usize::try_from(place).ok().and_then(|at| table.linked.get(at..at.checked_add(4)?));
-        let bytes: [u8; 4] = bytes.and_then(|b| b.try_into().ok()).ok_or_else(missing)?;
-        Ok(base + u64::from(u32::from_le_bytes(bytes)))
     }
 
     /// A section of lists and how it is read; 0 and 1 are ranges, 2 and 3 locations, of DWARF up to 4 and from 5 on.

@@ -19,6 +19,9 @@ pub(super) fn invalid(what: impl std::fmt::Display) -> Error {
     Error::new(Stage::Emit, format!("debug information: {what}"))
 }
 
+/// The size of the header of `.debug_addr`, in bytes: the length, the version, and the sizes of an address and of a segment selector.
+pub(super) const HEADER: u64 = 8;
+
 /// The sections that entries refer to, by DWARF version up to 4 and from 5 on where there are two.
 #[derive(Debug)]
 pub(super) struct EntrySections<'t, 'a> {
@@ -32,9 +35,9 @@ pub(super) struct EntrySections<'t, 'a> {
 /// How a reference to an entry is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReferenceForm {
-    /// The distance from the start of the unit, in so many bytes.
+    /// The distance from the start of the unit, in this number of bytes.
     Unit(u8),
-    /// The same as a ULEB128 number of so many bytes, which may have leading zeros.
+    /// The same as a ULEB128 number, padded to this number of bytes.
     UnitUleb(u8),
     /// An offset in the section, by a relocation.
     Section,
@@ -43,7 +46,7 @@ pub(super) enum ReferenceForm {
 /// A reference of one entry to another one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EntryReference {
-    /// Where it is, in its own section.
+    /// Its offset in its own section.
     pub(super) at: u64,
     pub(super) form: ReferenceForm,
     /// The offset of the entry in `.debug_info`.
@@ -64,7 +67,7 @@ impl EntryReference {
 /// A string that is named by an index into `.debug_str_offsets`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StringIndex {
-    /// Where it is in `.debug_info`, and how many bytes it has.
+    /// Its offset in `.debug_info`, and its size in bytes.
     pub(super) at: u64,
     pub(super) width: u8,
     /// It is a ULEB128 number, with leading zeros if there is room.
@@ -72,7 +75,7 @@ pub(super) struct StringIndex {
     pub(super) index: u64,
 }
 
-/// What the addresses of an entry say.
+/// The state of an entry's addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Addresses {
     /// It has no address of code or data.
@@ -103,11 +106,11 @@ pub(super) struct DebugEntry {
     pub(super) views: Option<u64>,
     /// The bytes of its attributes that are left out, or none.
     pub(super) left_out: [Range<u64>; 2],
-    /// Where its references begin; they end where those of the next entry begin.
+    /// The index of its first reference. The last one is before the first one of the next entry.
     pub(super) references: u32,
-    /// Where its indices into `.debug_str_offsets` begin, likewise.
+    /// The index of its first [`StringIndex`], likewise.
     pub(super) strings: u32,
-    /// Where its lists of ranges and locations begin, likewise.
+    /// The index of its first [`ListExtent`], likewise.
     pub(super) lists: u32,
 }
 
@@ -118,7 +121,7 @@ pub(super) struct ListExtent {
     pub(super) section: u8,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Where the list itself begins; `start` is that of its views, if it has some.
+    /// The start of the list; `start` is that of its views, if it has views.
     pub(super) list: u64,
     pub(super) unit: u32,
 }
@@ -133,7 +136,7 @@ pub(super) struct CollectedUnit {
     pub(super) abbreviations: u64,
     pub(super) entries: Range<u32>,
     pub(super) string_offsets_base: Option<u64>,
-    /// What its lists need to be read.
+    /// The attributes that its lists are read with.
     pub(super) of: ListBase,
 }
 
@@ -175,22 +178,21 @@ impl EntryTable {
     }
 
     pub(super) fn references_of(&self, position: u32) -> &[EntryReference] {
-        let start = self.entries.get(position as usize).map_or(0, |e| e.references as usize);
-        let end =
-            self.entries.get(position as usize + 1).map_or(self.references.len(), |e| e.references as usize);
-        self.references.get(start..end).unwrap_or(&[])
+        self.items_of(position, &self.references, |e| e.references)
     }
 
     pub(super) fn strings_of(&self, position: u32) -> &[StringIndex] {
-        let start = self.entries.get(position as usize).map_or(0, |e| e.strings as usize);
-        let end = self.entries.get(position as usize + 1).map_or(self.strings.len(), |e| e.strings as usize);
-        self.strings.get(start..end).unwrap_or(&[])
+        self.items_of(position, &self.strings, |e| e.strings)
     }
 
     pub(super) fn lists_of(&self, position: u32) -> &[ListExtent] {
-        let start = self.entries.get(position as usize).map_or(0, |e| e.lists as usize);
-        let end = self.entries.get(position as usize + 1).map_or(self.lists.len(), |e| e.lists as usize);
-        self.lists.get(start..end).unwrap_or(&[])
+        self.items_of(position, &self.lists, |e| e.lists)
+    }
+
+    /// The items of an entry, from its own first one to the first one of the next entry.
+    fn items_of<'t, T>(&self, position: u32, all: &'t [T], first: impl Fn(&DebugEntry) -> u32) -> &'t [T] {
+        let start = |i: usize| self.entries.get(i).map_or(all.len(), |e| first(e) as usize);
+        all.get(start(position as usize)..start(position as usize + 1)).unwrap_or(&[])
     }
 
     fn read_unit(&mut self, tables: &EntrySections<'_, '_>, header: &UnitHeader<Slice<'_>>) -> Result<()> {

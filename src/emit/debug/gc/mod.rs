@@ -6,12 +6,10 @@
 //! entries ([`mark`]), writes the kept ones ([`units`]), and then corrects every relocation into a changed section. A form that it does not read is
 //! an error; the caller then uses the object as it was emitted.
 
-mod abbreviations;
 mod attributes;
 mod entries;
 mod lists;
 mod mark;
-mod slots;
 mod tables;
 mod units;
 
@@ -20,8 +18,8 @@ use std::cell::Cell;
 use object::{I64, elf};
 
 use self::entries::{EntrySections, EntryTable, invalid};
+use self::lists::AddressSlots;
 use self::mark::Marked;
-use self::slots::AddressSlots;
 use self::tables::{LineMap, StringMap, StringSlots};
 use self::units::NewUnits;
 use super::draft::{OffsetMap, SectionDraft};

@@ -2,8 +2,8 @@
 
 use super::entries::{EntryTable, invalid};
 use super::units::NewUnits;
+use crate::emit::cursor::Cursor;
 use crate::emit::debug::draft::SectionDraft;
-use crate::emit::debug::lists::Cursor;
 use crate::emit::debug::view::{DebugSection, decode};
 use crate::emit::input::{Input, LE, Rela, SymbolPlace};
 use crate::error::Result;
@@ -37,7 +37,7 @@ fn places_in<'r>(
 /// `.debug_str` with the strings that relocations name.
 #[derive(Debug)]
 pub(super) struct StringMap {
-    /// By old place: the new one, of each byte of a string that stays.
+    /// By old place, the new place of each byte of a kept string.
     places: Vec<u32>,
     pub(super) bytes: Vec<u8>,
 }

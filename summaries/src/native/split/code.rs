@@ -1,35 +1,29 @@
-//! Decodes the functions of a section and follows what the assembler resolved in it.
+//! Decodes the functions of a section, and finds the references in it that the assembler resolved.
 //!
-//! Every byte of a function must belong to an instruction and every relocation to a field of one, so that no reference is
-//! hidden in bytes that were read wrongly. A branch or operand without relocation that leads into another function is a
-//! crossing; with a field of 32 bits, or in a short jump that can be relaxed ([`may_be_relaxed`]), it can become a relocation, and else the functions
-//! are tied. Control that can fall out of a function's end joins it to the next. A call at the end is taken not to return where the callee is known by name not to,
-//! where the name of a part says that a compiler wrote the function, and where an FDE does and something is on the stack, as the psABI has it for a call:
-//! compilers end a function so only after a call of a `noreturn` function. Without either it is so only if the next function would not find its way back ([`in_frame`]).
+//! Every byte of a function must belong to an instruction, and every relocation to a field of one, so no reference is
+//! hidden. A branch or operand without a relocation may lead into another function. It becomes a relocation if its
+//! field has 32 bits or it is a short jump that can be relaxed ([`may_be_relaxed`]). Otherwise it ties the functions.
+//! Code that falls through ties a function to the next. A last call does not fall through if the callee is known not
+//! to return, or if the function is a compiler's part by its name. With an FDE, something must be on the stack, as
+//! the psABI requires for a call. Without one, the next function must not find its way back ([`in_frame`]).
 
 use object::endian::LittleEndian as LE;
 
-use super::context::SplitContext;
-use super::division::IntraSectionReference;
+use super::division::{IntraSectionReference, SplitContext};
 use super::in_frame;
 use super::text::{Function, SplitOutcome, Text, Tie};
 use crate::limit::Limit;
 use crate::native::decode::{self, Field, Flow, Instruction};
-use crate::native::relocations::types::{
-    R_X86_64_8, R_X86_64_16, R_X86_64_64, R_X86_64_DTPMOD64, R_X86_64_DTPOFF64, R_X86_64_GOT64,
-    R_X86_64_GOTOFF64, R_X86_64_GOTPC64, R_X86_64_GOTPCREL64, R_X86_64_GOTPLT64, R_X86_64_NONE, R_X86_64_PC8,
-    R_X86_64_PC16, R_X86_64_PC64, R_X86_64_PLTOFF64, R_X86_64_SIZE64, R_X86_64_TLSDESC,
-    R_X86_64_TLSDESC_CALL, R_X86_64_TPOFF64,
-};
-use crate::native::relocations::{Rela, symbol_of, type_of};
+use crate::native::relocations::types::R_X86_64_NONE;
+use crate::native::relocations::{Rela, symbol_of, type_of, width};
 use crate::parallel::collect;
 use crate::summary::SHORT_JUMP;
 
-/// Decode the section and set its parts; on failure it is refused, and only [`Text::decoded`] says how far it got.
+/// Decode the section and form its parts. A failure refuses it, and [`Text::decoded`] says how far decoding came.
 pub(super) fn read(context: &SplitContext<'_, '_>, text: &mut Text<'_>) {
     text.boundaries = vec![0; text.bytes.len() / 64 + 1];
     text.form_parts();
-    // What is refused for its symbols may be anything, and is not decoded.
+    // A section that is refused for its symbols may be anything, and is not decoded.
     if text.refusal.is_some() && text.functions.iter().any(|f| !f.described) {
         return;
     }
@@ -45,7 +39,7 @@ pub(super) fn read(context: &SplitContext<'_, '_>, text: &mut Text<'_>) {
     text.form_parts();
 }
 
-/// Bytes of code that are decoded as one piece: enough that handing it out costs nothing.
+/// The size of a decoding task in bytes, large enough to be worth it.
 const PIECE: u64 = 1 << 15;
 
 fn decode_functions(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> SplitOutcome {
@@ -79,17 +73,17 @@ fn decode_functions(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> Spli
     Ok(())
 }
 
-/// What was decoded of functions that lie one after the other.
+/// The decoded functions of a task, which follow each other.
 struct DecodedRun {
     instructions: Vec<Instruction>,
-    /// For each function where its instructions end.
+    /// By function: the end of its instructions.
     ends: Vec<usize>,
     /// The word of [`Text::boundaries`] that `boundaries` begins with.
     first_word: usize,
     boundaries: Vec<u64>,
 }
 
-/// Decode functions that lie one after the other; the gap before the first one begins at `behind`.
+/// Decode functions that follow each other; the gap before the first one begins at `behind`.
 fn decode_run(
     bytes: &[u8],
     section_align: u64,
@@ -127,8 +121,8 @@ fn slice(bytes: &[u8], start: u64, end: u64) -> &[u8] {
     bytes.get(start as usize..end as usize).unwrap_or(&[])
 }
 
-/// Between functions there is nothing but what aligns the next one, to `align` at most. Free Pascal, D compilers and `ld -r` do so with
-/// zeros. As many zeros as the alignment or more may be data, such as a prefix of the next function.
+/// Check that a gap between functions only aligns the next one, to at most `align`. Free Pascal, D compilers and `ld
+/// -r` pad with zeros. As many zeros as the alignment may be data, such as a prefix of the next function.
 fn gap(bytes: &[u8], start: u64, end: u64, align: u64) -> SplitOutcome {
     match decode::is_alignment(slice(bytes, start, end), align) {
         true => Ok(()),
@@ -136,7 +130,7 @@ fn gap(bytes: &[u8], start: u64, end: u64, align: u64) -> SplitOutcome {
     }
 }
 
-/// Each relocation must be a field of an instruction.
+/// Check that each relocation is a field of an instruction.
 fn check_relocations(context: &SplitContext<'_, '_>, text: &Text<'_>) -> SplitOutcome {
     let mut instructions = text.instructions.iter().flatten().peekable();
     let mut field_end = 0;
@@ -148,7 +142,7 @@ fn check_relocations(context: &SplitContext<'_, '_>, text: &Text<'_>) -> SplitOu
         let bad =
             |what| Err((Limit::UnplacedRelocation, format!("relocation of type {ty} at {place:#x}: {what}")));
         let Some(instruction) = instructions.peek().filter(|i| u64::from(i.offset) <= place) else {
-            // Of a kind that writes nothing, R_X86_64_NONE may stand anywhere.
+            // R_X86_64_NONE writes nothing, and may be anywhere.
             match ty {
                 R_X86_64_NONE => continue,
                 _ => return bad("in no instruction"),
@@ -168,20 +162,7 @@ fn check_relocations(context: &SplitContext<'_, '_>, text: &Text<'_>) -> SplitOu
     Ok(())
 }
 
-/// The bytes that a relocation of this type fills; `None` if it fills none (`NONE`, `TLSDESC_CALL`).
-pub(super) fn width(ty: u32) -> Option<u8> {
-    match ty {
-        R_X86_64_NONE | R_X86_64_TLSDESC_CALL => None,
-        R_X86_64_64 | R_X86_64_DTPMOD64 | R_X86_64_DTPOFF64 | R_X86_64_TPOFF64 | R_X86_64_PC64
-        | R_X86_64_GOTOFF64 | R_X86_64_GOT64 | R_X86_64_GOTPCREL64 | R_X86_64_GOTPC64 | R_X86_64_GOTPLT64
-        | R_X86_64_PLTOFF64 | R_X86_64_SIZE64 | R_X86_64_TLSDESC => Some(8),
-        R_X86_64_16 | R_X86_64_PC16 => Some(2),
-        R_X86_64_8 | R_X86_64_PC8 => Some(1),
-        _ => Some(4),
-    }
-}
-
-/// Collect the references between functions that have no relocation, and join the functions that must stay together.
+/// Collect the references between functions without a relocation, and join the functions that must stay together.
 fn follow(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> SplitOutcome {
     let mut starts = Vec::with_capacity(text.instructions.len() + 1);
     for (index, function) in text.functions.iter().enumerate() {
@@ -202,7 +183,7 @@ fn follow(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> SplitOutcome {
     }
     let FollowedRun { joins, intra_section_refs, jumps, biased } = found;
     for (a, b) in &joins {
-        // Behind the last function there is none to stay with.
+        // The last function has no next one.
         text.keep_together(*a, (*b).min(text.functions.len().saturating_sub(1)), Tie::Branch);
     }
     for target in &biased {
@@ -215,14 +196,14 @@ fn follow(context: &SplitContext<'_, '_>, text: &mut Text<'_>) -> SplitOutcome {
     Ok(())
 }
 
-/// What follows from functions that lie one after the other.
+/// The references of functions that follow each other.
 #[derive(Default)]
 struct FollowedRun {
-    /// Pairs of functions that stay together, by number.
+    /// Pairs of functions that are kept together, by number.
     joins: Vec<(usize, usize)>,
     intra_section_refs: Vec<IntraSectionReference>,
     jumps: Vec<(u64, u64)>,
-    /// Addresses that may mean the function behind them ([`Text::keep_biased_together`]).
+    /// Addresses that may mean the next function ([`Text::keep_biased_together`]).
     biased: Vec<u64>,
 }
 
@@ -298,8 +279,9 @@ fn follow_run(
     Ok(found)
 }
 
-/// Whether `target`, whose address function `from` of the same section has, looks like a label: an instruction that a branch leads to, or
-/// one behind a call, a jump or an end, or any one of a function that jumps to what it computes.
+/// Whether `target`, whose address function `from` of the same section takes, looks like a label. It is an
+/// instruction with a branch to it, or one behind a call, a jump or an end, or any one of a function that jumps to a
+/// computed address.
 pub(super) fn is_label(text: &Text<'_>, from: Option<usize>, target: u64) -> bool {
     let to = text.function_at(target);
     let own = to.and_then(|to| text.functions.get(to)).map_or(&[][..], |f| text.instructions_of(f));
@@ -313,7 +295,7 @@ pub(super) fn is_label(text: &Text<'_>, from: Option<usize>, target: u64) -> boo
     behind || own.iter().any(leads) || from == to && own.iter().any(jumps)
 }
 
-/// Functions that don't return: what stands behind a call of one is reached otherwise, if at all.
+/// Functions that do not return. The code behind a call of one is reached in another way, if at all.
 const NORETURN: &[&[u8]] = &[
     b"__stack_chk_fail",
     b"__assert_fail",
@@ -335,7 +317,7 @@ const NORETURN: &[&[u8]] = &[
     b"__longjmp_chk",
 ];
 
-/// Whether a call in this section is one of a function that doesn't return, by its name.
+/// Whether a call in this section is one of a function that does not return, by name.
 pub(super) fn is_noreturn(context: &SplitContext<'_, '_>, section: u32, call: &Instruction) -> bool {
     let own = context.relas_of(section);
     let found = own.binary_search_by_key(&call.displacement_at(), |(_, r)| r.r_offset.get(LE)).ok();
@@ -343,8 +325,8 @@ pub(super) fn is_noreturn(context: &SplitContext<'_, '_>, section: u32, call: &I
     call.flow == Flow::Call && symbol.is_some_and(|s| NORETURN.contains(&context.tables.name(s.name)))
 }
 
-/// Whether a branch leads to the padding behind its function, and so falls into the next one: clang -O0 has an empty block
-/// there for what is unreachable.
+/// Whether a branch leads to the padding behind its function, and so falls into the next one. clang -O0 has an empty
+/// block there for unreachable code.
 fn leads_to_end(text: &Text<'_>, from: usize, instruction: &Instruction) -> bool {
     let end = text.functions.get(from).map(|f| f.end);
     let branch = matches!(instruction.flow, Flow::Jump | Flow::Conditional);
@@ -353,9 +335,9 @@ fn leads_to_end(text: &Text<'_>, from: usize, instruction: &Instruction) -> bool
         && end.is_some_and(|end| text.function_at(end).is_none())
 }
 
-/// Branch relaxation, as an assembler does it: whether `jmp rel8` (two bytes) can become `jmp rel32` (five) where it stands. It
-/// must end its function, and the three bytes behind it must be padding that no branch leads to. Emission writes the longer one
-/// where the target is in another part.
+/// Whether `jmp rel8` (two bytes) can become `jmp rel32` (five bytes) in place. It must end its function, and the
+/// three bytes behind it must be padding without a branch to it. Emission writes the longer one if the target is in
+/// another part.
 fn may_be_relaxed(text: &Text<'_>, from: usize, jump: &Instruction) -> bool {
     let Some(function) = text.functions.get(from) else { return false };
     let end = jump.end();
@@ -368,7 +350,7 @@ fn may_be_relaxed(text: &Text<'_>, from: usize, jump: &Instruction) -> bool {
         && !own.iter().any(|i| leads_to_end(text, from, i))
 }
 
-/// Whether the displacement of an instruction is the place of a relocation. `next` only goes forward.
+/// Whether the displacement of an instruction has a relocation. `next` only increases.
 fn is_relocated(relas: &[(u32, Rela)], next: &mut usize, instruction: &Instruction) -> bool {
     let field = instruction.displacement_at();
     let place = |i: usize| relas.get(i).map(|(_, r)| r.r_offset.get(LE));
@@ -385,7 +367,7 @@ fn is_relocated(relas: &[(u32, Rela)], next: &mut usize, instruction: &Instructi
     false
 }
 
-/// The function and the offset that a branch or operand without relocation leads to.
+/// The function and offset to which a branch or operand without a relocation leads.
 fn destination(text: &Text<'_>, from: usize, instruction: &Instruction) -> SplitOutcome<(usize, u64)> {
     let at = instruction.offset;
     let nowhere =
@@ -409,7 +391,7 @@ fn destination(text: &Text<'_>, from: usize, instruction: &Instruction) -> Split
             format!("the call at {at:#x} takes the address of the next instruction"),
         ));
     }
-    // Code may jump over a `lock` prefix; what it finds there is the rest of the same instruction.
+    // Code may jump over a `lock` prefix, to the rest of the same instruction.
     let is_code = text.is_boundary(target) || target.checked_sub(1).is_some_and(|t| is_lock(text, t));
     let within = matches!(instruction.field, Field::RipRelative { .. }) && to == from;
     if is_code || within { Ok((to, target)) } else { nowhere("between instructions") }

@@ -1,21 +1,20 @@
-//! Jump tables apart from the rest of their section.
+//! Jump tables that are cut off from the rest of their section.
 //!
-//! Compilers put the jump tables of all functions into one `.rodata`. Where other references to the section may be biased, so that its
-//! objects can't be distinguished ([`super::pointers`]), those tables are cut off that can be, so that the rest of the section, the
-//! bytes between the first and the last that are of none, stays as it is and together: a biased reference means a place
-//! that only its distance from the others tells.
+//! Compilers put the jump tables of all functions into one `.rodata`. If other references to the section may be
+//! biased, its objects can't be distinguished ([`super::pointers`]). Then the tables at the start and end of the
+//! section are cut off. The rest stays together, because a biased reference means a place by its distance from
+//! others.
 //!
-//! A relocation means a table where it names the table's first byte and is in the owner. That the owner refers to it is known
-//! from the jump that was followed; that another of its relocations does not mean something else, to which it adds more,
-//! follows where there is no other, or nothing else in the section.
+//! A relocation means a table if it names the table's first byte and is in the owner. The analysed jump shows that
+//! the owner refers to it. Another relocation of the owner could mean something else and have an addend, so there
+//! must be only one, or the section must have only tables.
 //!
-//! Left out: tables between other bytes, tables of several functions, and sections to which data measures distances.
+//! Tables between other bytes are not cut off, and neither are tables of several functions.
 
 use object::elf;
 use object::endian::LittleEndian as LE;
 
-use super::context::SplitContext;
-use super::division::{OwnedTable, SectionPlace};
+use super::division::{OwnedTable, SectionPlace, SplitContext};
 use super::objects::is_eligible;
 use super::pointers::displacement;
 use super::references::{ReferenceSource, source};
@@ -27,22 +26,22 @@ use crate::native::relocations::{self, Rela, symbol_of, type_of};
 use crate::native::tables::Result;
 use crate::summary::{AtomKind, Definition, SymbolKind, Target};
 
-/// How a section of data is cut.
+/// The parts of a section of data, and the relocations that mean them.
 #[derive(Debug, Default)]
 pub(super) struct SectionCut {
     pub(super) section: u32,
-    /// Where the pieces begin, ascending; the first at 0.
+    /// The starts of the parts, ascending; the first is 0.
     pub(super) pieces: Vec<u64>,
-    /// The relocations that mean a table which is a piece: the place of each, the start of the piece; sorted.
+    /// The relocations that mean a table which is a part: the place of each, and the start of the part; sorted.
     pub(super) bases: Vec<(SectionPlace, u64)>,
-    /// The others against the section symbol, which mean the rest.
+    /// The other relocations against the section symbol, which mean the rest.
     pub(super) others: Vec<SectionPlace>,
-    /// The bytes from its first one to the first one of a piece behind it.
+    /// The start and end of the rest.
     pub(super) rest: Option<(u64, u64)>,
 }
 
 impl SectionCut {
-    /// Whether a relocation means a table that is cut off.
+    /// Whether a relocation means a cut-off table.
     pub(super) fn is_base(&self, at: SectionPlace) -> bool {
         self.bases.binary_search_by_key(&at, |(base, _)| *base).is_ok()
     }
@@ -54,20 +53,20 @@ struct FunctionTable {
     start: u64,
     end: u64,
     owner: SectionPlace,
-    /// Relocations of the owner that name its first byte.
+    /// The owner's relocations that name its first byte.
     bases: Vec<SectionPlace>,
-    /// Something may refer to it in another way.
+    /// Another reference to it may exist.
     unclear: bool,
 }
 
-/// A relocation by section symbol, and the first and the last place that it may name. In code that is not decoded immediates and the
-/// end of the instruction come behind the field: what is named is up to 4 bytes further on.
+/// A relocation by section symbol, and the first and last place that it may name. In code that is not decoded, an
+/// immediate may follow the field, so the place is up to 4 bytes further on.
 #[derive(Debug, Clone, Copy)]
 struct Naming {
     at: SectionPlace,
     first: i64,
     last: i64,
-    /// Relative to code that was decoded.
+    /// It is a PC-relative relocation in decoded code.
     by_code: bool,
 }
 
@@ -115,7 +114,7 @@ pub(super) fn cuts(
     Ok(sections.iter().filter(known).filter_map(|s| s.cut(owned)).collect())
 }
 
-/// What a relocation names; `None` for one of a form that does not tell.
+/// The place that a relocation names; `None` for a form that does not tell.
 fn naming(
     texts: &[Text<'_>],
     section: u32,
@@ -142,22 +141,21 @@ fn naming(
     }
 }
 
-/// A read-only section that holds jump tables, and all that refers to it.
+/// A read-only section with jump tables, and the references to it.
 struct JumpTableSection<'c, 'a, 't> {
     context: &'c SplitContext<'a, 't>,
     texts: &'c [Text<'a>],
     section: u32,
     align: u64,
     bytes: &'a [u8],
-    /// Where symbols with a name are.
     named: Vec<u64>,
     relocations: Vec<Naming>,
-    /// A relocation may name any place of it, or be of another kind than compilers make.
+    /// A relocation may name any place of it, or is of a kind that compilers do not write.
     unclear: bool,
 }
 
 impl<'c, 'a, 't> JumpTableSection<'c, 'a, 't> {
-    /// `None` for a section that compilers don't put tables into.
+    /// Read a section; `None` if compilers put no tables into it.
     fn read(context: &'c SplitContext<'a, 't>, texts: &'c [Text<'a>], section: u32) -> Result<Option<Self>> {
         let is_ordered_after = |s: u32| {
             context.atoms.iter().any(|a| a.link_order.and_then(|a| context.section_of(a)) == Some(s))
@@ -198,14 +196,14 @@ impl<'c, 'a, 't> JumpTableSection<'c, 'a, 't> {
         self.bytes.len() as u64
     }
 
-    /// Whether a place is in the part of code that holds the owner.
+    /// Whether a place is in the part of code that has the owner.
     fn holds(&self, owner: SectionPlace, place: SectionPlace) -> bool {
         let text = self.context.text_of(owner.0).and_then(|t| self.texts.get(t));
         let part = |at: u64| text.and_then(|t| t.part_at(at));
         owner.0 == place.0 && part(owner.1).is_some() && part(owner.1) == part(place.1)
     }
 
-    /// The pieces, if there are two at least.
+    /// The parts, if there are at least two.
     fn cut(&self, owned: &[OwnedTable]) -> Option<SectionCut> {
         let own = owned.iter().filter(|o| o.section == self.section);
         let mut tables: Vec<FunctionTable> = own
@@ -227,7 +225,8 @@ impl<'c, 'a, 't> JumpTableSection<'c, 'a, 't> {
             let known = table.bases.len() == 1 || only_tables && !table.bases.is_empty();
             !table.unclear && unnamed && known && table.start < table.end && table.end <= self.size()
         };
-        // From the front and from the back; what is between is the rest. Tables of 4-byte entries need no padding: a gap is an object.
+        // Cut tables from the front and from the back; the rest is between them. Tables of 4-byte entries need no
+        // padding, so a gap is an object.
         let mut front = 0;
         let mut pieces: Vec<&FunctionTable> = Vec::new();
         for table in &tables {
@@ -239,7 +238,7 @@ impl<'c, 'a, 't> JumpTableSection<'c, 'a, 't> {
         }
         let mut rest = None;
         if front != self.size() {
-            // It is moved as one, so that it must begin where everything in it stays aligned.
+            // The rest is moved as a whole, so its start must keep everything aligned.
             while rest.is_none() {
                 rest = self.aligned_behind(front);
                 if rest.is_none() {
@@ -269,8 +268,7 @@ impl<'c, 'a, 't> JumpTableSection<'c, 'a, 't> {
         }
         cut.bases.sort_unstable();
         let mut others = Vec::new();
-        // Where nothing is left but tables, there is nothing else to mean; and a relocation names a place of what it means, or the
-        // section stays as it is.
+        // A relocation must name a place of the rest. Otherwise the section is kept whole.
         for Naming { at, first, last, .. } in self.relocations.iter().copied().filter(|r| !cut.is_base(r.at))
         {
             if last < rest? as i64 || first >= back as i64 {
@@ -282,7 +280,7 @@ impl<'c, 'a, 't> JumpTableSection<'c, 'a, 't> {
         Some(cut)
     }
 
-    /// Note what a relocation says of the tables.
+    /// Note a relocation in the tables that it may mean.
     fn attribute(&self, relocation: &Naming, tables: &mut [FunctionTable]) {
         let Naming { at: place, first, last, by_code } = *relocation;
         let begin = tables.partition_point(|table| (table.end as i64) <= first);
@@ -315,8 +313,8 @@ impl<'c, 'a, 't> JumpTableSection<'c, 'a, 't> {
         self.named.is_empty() && bases == self.relocations.len() && at == self.size()
     }
 
-    /// Where what is behind `front` begins, if that is as well aligned as the section can be. Behind bytes that align it something with a name
-    /// begins there: a relocation may mean the middle of an array, of which those bytes are the first elements.
+    /// The first object behind `front`, if it has the alignment of the section. A named object must begin behind the
+    /// padding: a relocation may mean the middle of an array, and the padding could be its first element.
     fn aligned_behind(&self, front: u64) -> Option<u64> {
         let start = front.checked_next_multiple_of(self.align)?;
         let known =

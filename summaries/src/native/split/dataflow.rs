@@ -1,26 +1,25 @@
-//! What a `jmp` through a register goes through: a forward dataflow over the registers of a function.
+//! The targets of `jmp` through a register: a forward dataflow analysis of a function's registers.
 //!
-//! Compilers form the target of a PC-relative jump table from its base (`lea`), an entry (a 32-bit load from base plus
-//! index), and their sum. Values are followed through general registers; what is loaded with 64 bits, passed as a parameter
-//! or returned is a pointer, made elsewhere; what joins unequal is unknown. A jump through a pointer is a tail call or a
-//! computed `goto`, and one through an address of the function's own code plus a number is a `goto` by difference of
-//! labels (glibc's `vfprintf`), which stays in the function.
+//! Compilers add the base of a PC-relative jump table (`lea`) and an entry (a 32-bit load from base plus index).
+//! Values are tracked in general registers. A 64-bit load, a parameter or a result is a pointer, and unequal values
+//! join to unknown. A jump through a pointer is a tail call or a computed `goto`. A jump through an address of the
+//! function's own code plus a number is a `goto` by difference of labels (glibc's `vfprintf`), which stays in the
+//! function.
 //!
-//! A base that comes from where it isn't followed (the stack, a register kept across calls, a join) is some base all the same where what is loaded
-//! from it is added to it again. Compilers form the base of a table in the function that jumps through it, so
-//! the jump goes through one of the tables whose addresses the function forms, each of which must then lead into the function.
+//! A base may come from an untracked place (the stack, a register across calls, a join). If a loaded value is added
+//! to its own base, the base is that of some table. Compilers form it in the function that jumps, so the jump uses
+//! one of the tables whose addresses the function takes. Each of these must lead into the function.
 //!
-//! A jump through a number that was computed in any other way leads in compiled code to what a relocation names, or by a table
-//! that no jump claims. Assembly may have computed how far one function is from another: there it is not proved, nor is a call. A wrong pointer can't
-//! make a claim: a table whose jump is not found here has entries that nothing claims.
+//! A jump through another computed number leads, in compiled code, to the target of a relocation or of an unclaimed
+//! table. Assembly may compute the distance between functions: there such a jump is unproved, and so is a call. A
+//! wrong pointer can't make a claim, and a table without a found jump remains unclaimed.
 
 use std::num::NonZeroU32;
 
 use object::endian::LittleEndian as LE;
 
 use super::code::is_noreturn;
-use super::context::SplitContext;
-use super::division::SectionPlace;
+use super::division::{SectionPlace, SplitContext};
 use super::references::{PcRelativeReference, SplitReferences};
 use super::text::{Function, Text};
 use crate::native::decode::{self, Field, Flow, Gpr, Instruction, Step, Steps};
@@ -30,18 +29,18 @@ use crate::parallel::collect;
 use crate::registers::RSP;
 use crate::summary::Definition;
 
-/// A jump through a register that is not through a pointer.
+/// A jump through a register that holds no pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IndirectJump {
-    /// Through a table with this base; the jump is at an offset of a text.
+    /// It is through the table with this base. The jump is at an offset of a text.
     Table { base: SectionPlace, text: usize, offset: u64 },
-    /// Through some table whose base is not followed.
+    /// It is through a table with an untracked base.
     AnyTable { text: usize, offset: u64 },
-    /// Through a number that was computed otherwise; a call through one, or a sum of the address of another function.
+    /// It is through another computed number. Calls and sums with the address of another function count too.
     Unproved { text: usize, offset: u64 },
 }
 
-/// Position of a relative relocation in [`SplitReferences::relative`], and one more: a [`Value`] has eight bytes.
+/// The position of a relocation in [`SplitReferences::relative`], plus one, so that a [`Value`] has eight bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TableIndex(NonZeroU32);
 
@@ -55,35 +54,35 @@ impl TableIndex {
     }
 }
 
-/// What a register holds, as far as a jump through a table needs it.
+/// The value of a register, as jumps through tables need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
     Unknown,
-    /// An address that was not computed here.
+    /// An address that comes from elsewhere, such as a parameter.
     Pointer,
-    /// The address of another function, as it was formed.
+    /// The address of another function of the object.
     Function,
-    /// An address in this function's code, or that plus a number.
+    /// An address in this function's code, or its sum with a number.
     Code,
-    /// A number that was computed here.
+    /// A number that is computed in this function.
     Arithmetic,
-    /// The address of the place in data where this relative relocation is.
+    /// The address of a relative relocation in data.
     Base(TableIndex),
-    /// A 32-bit word loaded from a base plus an index: the table, if the base is followed, and the registers that still hold
-    /// what the word was loaded from, a bit for each.
+    /// A 32-bit word loaded from a base plus an index: the table, if the base is tracked, and a bit for each register
+    /// that still holds the base.
     Entry {
         table: Option<TableIndex>,
         bases: u16,
     },
-    /// The address of a table and what was read from it, added.
+    /// The sum of a table's address and its entry.
     Sum(TableIndex),
-    /// The sum of an entry and of what it was loaded from, which isn't followed.
+    /// The sum of an entry and its untracked base.
     AnySum,
 }
 
 type State = [Value; 16];
 
-/// rax, rcx, rdx, rsi, rdi, r8 to r11: what a call may change.
+/// The registers that a call may change: rax, rcx, rdx, rsi, rdi, r8 to r11.
 const CALLER_SAVED: u16 = 0b0000_1111_1100_0111;
 
 fn join(into: &mut State, other: &State) -> bool {
@@ -96,7 +95,7 @@ fn join(into: &mut State, other: &State) -> bool {
     changed
 }
 
-/// An entry, if something is known of its base.
+/// An entry, if its base is known.
 fn entry(table: Option<TableIndex>, bases: u16) -> Option<Value> {
     (table.is_some() || bases != 0).then_some(Value::Entry { table, bases })
 }
@@ -115,14 +114,14 @@ fn joined(a: Value, b: Value) -> Value {
     }
 }
 
-/// Every jump of every decoded function through a register that is not a pointer. Where there is no table only code is looked at that a compiler
-/// need not have written, and that may work out how far one function is from another.
+/// All jumps of decoded functions through registers without pointers. Without tables only code is analysed that no
+/// compiler need have written, which may compute distances between functions.
 pub(super) fn jumps(
     context: &SplitContext<'_, '_>,
     texts: &[Text<'_>],
     found: &SplitReferences,
 ) -> Vec<IndirectJump> {
-    // Where code is entered otherwise than by falling or branching within the function.
+    // The entries of code from other functions and from data.
     let mut entered: Vec<(usize, u64)> = found.retargets.iter().map(|r| (r.text, r.target)).collect();
     for (i, text) in texts.iter().enumerate() {
         entered.extend(text.intra_section_refs.iter().map(|c| (i, c.target)));
@@ -149,7 +148,7 @@ pub(super) fn jumps(
             }
         }
     }
-    // Real tables have one jump or a few each. Flowing into targets adds precision only, so it may stop.
+    // Real tables have few jumps. Analysing the targets only adds precision, so it may stop.
     let tables = found.relative.len() / pieces.len().max(1);
     let of_function = |number: usize| {
         let mut jumps = Vec::new();
@@ -185,7 +184,7 @@ pub(super) fn jumps(
     collect(context.parallel_map, pieces.len(), of_function).concat()
 }
 
-/// Whether a function has the address of another one as an operand.
+/// Whether a function has an operand with the address of another function.
 fn takes_functions(context: &SplitContext<'_, '_>, text: &Text<'_>, function: &Function) -> bool {
     let own = text.instructions_of(function);
     let relas = context.relas_of(text.section);
@@ -213,7 +212,6 @@ fn takes_functions(context: &SplitContext<'_, '_>, text: &Text<'_>, function: &F
     })
 }
 
-/// The relocations of a section that apply to a function.
 fn relas_within<'r>(relas: &'r [(u32, Rela)], function: &Function) -> &'r [(u32, Rela)] {
     let before = |end: u64| relas.partition_point(|(_, r)| r.r_offset.get(LE) < end);
     relas.get(before(function.start)..before(function.end)).unwrap_or(&[])
@@ -232,24 +230,24 @@ struct RegisterDataflow<'f, 'c, 'a, 't> {
     /// The relocations of the function, ascending by place.
     relas: &'f [(u32, Rela)],
     steps: Vec<Step>,
-    /// For each instruction that begins a basic block, one more than the position of what holds before it in `states`. Else 0.
+    /// By instruction: for the start of a basic block, the position of its state in `states` plus one; else 0.
     leaders: Vec<u32>,
     states: Vec<State>,
-    /// By instruction: a path has come there.
+    /// By instruction: whether it was reached.
     reached: Vec<bool>,
-    /// What each jump through a register may go to, as far as paths have come.
+    /// By instruction: the value of a jump through a register, as far as analysed.
     jumped: Vec<Option<Value>>,
-    /// The first instruction found that computes with the address of another function.
+    /// The first instruction that computes with the address of another function.
     computed: Option<u64>,
-    /// Instructions that begin basic blocks, to be visited.
+    /// Starts of basic blocks to visit.
     work: Vec<usize>,
-    /// How many entries of tables may still be followed.
+    /// The number of table entries that may still be analysed.
     budget: usize,
 }
 
 impl RegisterDataflow<'_, '_, '_, '_> {
     fn run(&mut self, entered: &[(usize, u64)]) {
-        // Parameters are pointers; what another part of the same function hands over is not known.
+        // Parameters are pointers. The values at the start of a cold part are unknown.
         let start = if self.function.cold { Value::Unknown } else { Value::Pointer };
         self.enter(0, &[start; 16]);
         let from = entered.partition_point(|e| *e <= (self.index, self.function.start));
@@ -266,7 +264,7 @@ impl RegisterDataflow<'_, '_, '_, '_> {
             while let Some(at) = self.work.pop() {
                 self.visit(at);
             }
-            // Landing pads and the like; padding is reached by nothing, and is passed over.
+            // Visit landing pads and other unreached code, except padding.
             while self.reached.get(unreached) == Some(&true)
                 || self.steps.get(unreached) == Some(&Step::Padding)
             {
@@ -283,14 +281,14 @@ impl RegisterDataflow<'_, '_, '_, '_> {
         self.own.binary_search_by_key(&offset, |i| u64::from(i.offset)).ok()
     }
 
-    /// A path comes to an instruction, which begins a block from now on.
+    /// Enter an instruction, which begins a block from now on.
     fn enter(&mut self, at: usize, state: &State) {
         let next = self.states.len();
         match self.leaders.get_mut(at) {
             Some(leader @ 0) => {
                 *leader = u32::try_from(next + 1).unwrap_or(u32::MAX);
                 self.states.push(*state);
-                // What fell into it so far has to come again.
+                // The block before it must be visited again.
                 if self.reached.get(at) == Some(&true) {
                     let before = self.leaders.get(..at).unwrap_or(&[]);
                     self.work.extend(before.iter().rposition(|leader| *leader != 0));
@@ -311,7 +309,7 @@ impl RegisterDataflow<'_, '_, '_, '_> {
         self.leaders.get(at).is_some_and(|leader| *leader != 0)
     }
 
-    /// Go through a block, and into what follows it.
+    /// Visit a block, and enter its successors.
     fn visit(&mut self, leader: usize) {
         let position = self.leaders.get(leader).and_then(|leader| leader.checked_sub(1));
         let Some(mut state) = position.and_then(|p| self.states.get(p as usize)).copied() else { return };
@@ -357,12 +355,12 @@ impl RegisterDataflow<'_, '_, '_, '_> {
         }
     }
 
-    /// Flow into what the entries of a table lead to.
+    /// Enter the targets of a table's entries.
     fn enter_targets(&mut self, base: TableIndex, state: &State) {
         let found = self.found;
         let table: &[PcRelativeReference] = found.relative.get(base.position()..).unwrap_or(&[]);
         let Some(base) = table.first().map(|r| r.at) else { return };
-        // The next place that anything refers to is another table's.
+        // The next referenced place is another table.
         let next = found.data.partition_point(|d| d.to <= base);
         let end = found.data.get(next).map_or((u32::MAX, 0), |d| d.to);
         for (entry, place) in table.iter().zip((base.1..).step_by(4)) {
@@ -382,16 +380,16 @@ impl RegisterDataflow<'_, '_, '_, '_> {
         self.relocation(instruction).is_some()
     }
 
-    /// Position of the relocation of an instruction's displacement in those of the function.
+    /// The position of the relocation of an instruction's displacement.
     fn relocation(&self, instruction: &Instruction) -> Option<usize> {
         let field = instruction.displacement_at();
         self.relas.binary_search_by_key(&field, |(_, r)| r.r_offset.get(LE)).ok()
     }
 
-    /// What a RIP-relative operand means: a place in data that may be a table, or a place in code.
+    /// The value of a RIP-relative operand: a possible table in data, or a place in code.
     fn address(&self, instruction: &Instruction) -> Value {
         let is_own = |offset: u64| (self.function.start..self.function.end).contains(&offset);
-        // Assembly may add a distance to a label of its own function, too.
+        // Assembly may also add a distance to a label of its own function.
         let code = |own: bool| if own && self.context.compiled { Value::Code } else { Value::Function };
         let rela = self.relocation(instruction).and_then(|r| self.relas.get(r)).map(|(_, r)| r);
         let Some(rela) = rela else {
@@ -412,14 +410,15 @@ impl RegisterDataflow<'_, '_, '_, '_> {
             return code(section == self.section && is_own(offset));
         }
         let place = (section, offset);
-        // A table lies where its entries are: any other address is a pointer like others.
+        // A table is where its entries are. Any other address is a pointer.
         match self.found.relative.binary_search_by_key(&place, |r| r.at) {
             Ok(found) => TableIndex::new(found).map_or(Value::Pointer, Value::Base),
             Err(_) => Value::Pointer,
         }
     }
 
-    /// Whether a relocation of the instruction is against a symbol of divisible code: an immediate, or an entry of the offset table.
+    /// Whether a relocation of the instruction is against a symbol of divisible code: an immediate, or an entry of
+    /// the offset table.
     fn names_function(&self, instruction: &Instruction) -> bool {
         let place = |r: &(u32, Rela)| r.1.r_offset.get(LE);
         let first = self.relas.partition_point(|r| place(r) < u64::from(instruction.offset));
@@ -444,7 +443,7 @@ impl RegisterDataflow<'_, '_, '_, '_> {
             _ => {}
         }
         let (to, value) = match (step, value) {
-            // Of an entry without the register itself, if it is one of its bases.
+            // The moved value without the register itself, if it is a base.
             (Step::Move { to, from } | Step::Extend { to, from }, None) => (to, get(state, from)),
             (step, Some(value)) => match step.to() {
                 Some(to) => (to, value),
@@ -457,7 +456,7 @@ impl RegisterDataflow<'_, '_, '_, '_> {
         }
     }
 
-    /// What the instruction leaves in the register that it computes, by what is there before it; `None` if that is what another register has behind it.
+    /// The value that the instruction computes from the state before it; `None` if it copies another register.
     fn value(&self, instruction: &Instruction, step: Step, state: &State) -> Option<Value> {
         let of = |r: Gpr| get(state, r);
         let is_of =
@@ -472,10 +471,10 @@ impl RegisterDataflow<'_, '_, '_, '_> {
                 Value::Sum(x)
             }
             (x, y) if is_of(x, b) || is_of(y, a) => Value::AnySum,
-            // The entry was in memory meanwhile.
+            // The entry was spilled to memory.
             (Value::Base(x), Value::Pointer | Value::Unknown)
             | (Value::Pointer | Value::Unknown, Value::Base(x)) => Value::Sum(x),
-            // It may be a label and how far another one is from it.
+            // It may be a label plus a distance.
             (Value::Unknown, _) | (_, Value::Unknown) => Value::Unknown,
             _ => Value::Arithmetic,
         };
@@ -483,7 +482,7 @@ impl RegisterDataflow<'_, '_, '_, '_> {
             Step::Address { .. } => self.address(instruction),
             Step::Sum { a, b, .. } => sum(a, b),
             Step::LoadConstant32 { .. } => match self.address(instruction) {
-                // The index is known to be 0.
+                // The index is the constant 0.
                 Value::Base(base) => Value::Entry { table: Some(base), bases: 0 },
                 _ => Value::Arithmetic,
             },
@@ -493,7 +492,7 @@ impl RegisterDataflow<'_, '_, '_, '_> {
                     (_, Value::Base(table)) if plain => Some(table),
                     _ => None,
                 };
-                // In other code what is added may be meant to lead from one function to another.
+                // In other code the sum may lead to another function.
                 let compiled = self.function.is_compiled();
                 let may_be = |r: Gpr| match of(r) {
                     Value::Unknown | Value::Pointer | Value::Function | Value::Base(_) => r != to,
@@ -518,12 +517,12 @@ impl RegisterDataflow<'_, '_, '_, '_> {
         })
     }
 
-    /// Take from each entry the bases that the instruction overwrites.
+    /// Remove overwritten bases from each entry.
     fn keep_bases(step: Step, state: &mut State) {
         if !state.iter().any(|value| matches!(value, Value::Entry { .. })) {
             return;
         }
-        // A base that is moved is in both registers.
+        // A moved base is in both registers.
         let moved = match step {
             Step::Move { to, from } => 1 << to | 1 << from,
             _ => 0u16,
@@ -538,7 +537,8 @@ impl RegisterDataflow<'_, '_, '_, '_> {
         }
     }
 
-    /// Whether an instruction computes with the address of another function. A copy, a comparison and a store do not.
+    /// Whether an instruction computes with the address of another function. A copy, a comparison or a store does
+    /// not.
     fn computes_with_function(&self, at: usize, step: Step, state: &State) -> bool {
         let is_function = |r: Gpr| get(state, r) == Value::Function;
         match step {
@@ -562,9 +562,9 @@ impl RegisterDataflow<'_, '_, '_, '_> {
             let (text, offset) = (self.index, u64::from(instruction.offset));
             let compiled = self.context.compiled && self.function.is_compiled();
             match through {
-                // What isn't followed leads to what some relocation or table names.
+                // An untracked value leads to the target of a relocation or table.
                 Value::Pointer | Value::Function | Value::Code | Value::Unknown => {}
-                // So does a number in compiled code, whatever was done to get it.
+                // So does a number in compiled code.
                 Value::Arithmetic | Value::Base(_) | Value::Entry { .. } if compiled => {}
                 _ if instruction.flow == Flow::IndirectCall => {
                     if !compiled {

@@ -1,28 +1,25 @@
-//! Where functions begin and end: by sized symbols, and frame description entries.
+//! The extents of functions, by sized symbols and FDEs.
 //!
-//! The size of a symbol is the assembler's own measure of the function (`.size`), so a section that such symbols and
-//! padding cover holds nothing else. Symbols whose extents overlap share bytes and are one function. An FDE that begins in
-//! the gap before a function claims the bytes from there for it (glibc's `__restore_rt`); one that spans several keeps
-//! them together. A function without FDE (`-fno-asynchronous-unwind-tables`, assembly) is what its symbol says; since
-//! assembly may go on behind a last call, [`super::code`] asks whether one described it.
+//! The size of a symbol is the assembler's measure of the function (`.size`), so a section that such symbols and
+//! padding cover has no other code. Symbols with overlapping extents are one function. An FDE that begins in the gap
+//! before a function extends it to there (glibc's `__restore_rt`). One that spans several functions joins them. A
+//! function without an FDE (`-fno-asynchronous-unwind-tables`, assembly) is what its symbol covers. Since assembly
+//! may continue behind a last call, [`super::code`] checks for an FDE.
 
 use std::ops::Range;
 
 use object::endian::LittleEndian as LE;
 
-use super::context::SplitContext;
+use super::division::SplitContext;
 use super::metadata::{self, Metadata};
 use super::text::{Function, Text, Tie, is_text};
 use crate::limit::Limit;
 use crate::native::decode;
-use crate::native::eh_frame::{self, RecordKind};
-use crate::native::relocations::types::{R_X86_64_32, R_X86_64_64, R_X86_64_PC32, R_X86_64_PC64};
-use crate::native::relocations::{symbol_of, type_of};
-use crate::native::sections::is_eh_frame;
-use crate::native::tables::Result;
+use crate::native::eh_frame;
+use crate::native::relocations::symbol_of;
 use crate::summary::{Atom, Binding, Definition, Symbol, SymbolKind};
 
-/// The places (section, value) of function symbols in sections of code, ascending, each once.
+/// The places of function symbols in sections of code, as (section, value), ascending and unique.
 pub(super) fn places(atoms: &[Atom], symbols: &[Symbol]) -> Vec<(u32, u64)> {
     let functions = symbols.iter().filter(|s| matches!(s.kind, SymbolKind::Func | SymbolKind::Ifunc));
     let mut places: Vec<(u32, u64)> = functions
@@ -38,7 +35,7 @@ pub(super) fn places(atoms: &[Atom], symbols: &[Symbol]) -> Vec<(u32, u64)> {
     places
 }
 
-/// What a sized symbol covers of the section.
+/// The range that a sized symbol covers.
 struct SymbolExtent {
     text: usize,
     range: Range<u64>,
@@ -46,11 +43,7 @@ struct SymbolExtent {
 }
 
 /// Set the functions of every section and join those that an FDE spans.
-pub(super) fn read(
-    context: &SplitContext<'_, '_>,
-    metadata: &[Metadata],
-    texts: &mut [Text<'_>],
-) -> Result<()> {
+pub(super) fn read(context: &SplitContext<'_, '_>, metadata: &[Metadata], texts: &mut [Text<'_>]) {
     let places = metadata::places(metadata);
     let mut extents = Vec::new();
     for symbol in context.symbols {
@@ -62,7 +55,7 @@ pub(super) fn read(
         let shown = || String::from_utf8_lossy(name).into_owned();
         match symbol.kind {
             SymbolKind::Section => {}
-            // clang leaves a label where a record of metadata names the place.
+            // clang writes a label at a place that a record of metadata names.
             SymbolKind::NoType
                 if is_label(symbol, name) && places.binary_search(&(index, symbol.value)).is_ok() => {}
             SymbolKind::Func | SymbolKind::Ifunc if symbol.size == 0 => {
@@ -85,7 +78,7 @@ pub(super) fn read(
             text.joins = vec![0; text.functions.len()];
         }
     }
-    for fde in descriptions(context, texts)? {
+    for fde in descriptions(context, texts) {
         if let Some(text) = texts.get_mut(fde.text) {
             describe(text, &fde);
         }
@@ -96,27 +89,26 @@ pub(super) fn read(
             text.refuse(Limit::UnsizedSymbol, "no function has a size");
         }
     }
-    Ok(())
 }
 
-/// Whether a symbol is a label of the assembler's own.
+/// Whether a symbol is an assembler's label.
 fn is_label(symbol: &Symbol, name: &[u8]) -> bool {
     symbol.binding == Binding::Local && symbol.size == 0 && name.starts_with(b".L")
 }
 
-/// Whether this is how compilers name a part of a function that lies apart from it.
+/// Whether this is a compiler's name for a separate part of a function.
 pub(crate) fn is_part(name: &[u8]) -> bool {
     part_of(name).is_some()
 }
 
-/// The name of the function, if this is how compilers name a part of it that lies apart.
+/// The name of the function, if this is a compiler's name for a separate part of it.
 pub(crate) fn part_of(name: &[u8]) -> Option<&[u8]> {
     let marks = [&b".cold"[..], b".__part.", b".unlikely", b".eh"];
     let at = |part: &&[u8]| name.windows(part.len()).rposition(|window| window == *part);
     marks.iter().filter_map(at).max().and_then(|at| name.get(..at))
 }
 
-/// One function for each run of extents that overlap.
+/// Make one function of overlapping extents.
 fn merge(extents: &[SymbolExtent]) -> Vec<Function> {
     let mut functions: Vec<Function> = Vec::new();
     for extent in extents {
@@ -141,7 +133,7 @@ fn merge(extents: &[SymbolExtent]) -> Vec<Function> {
 }
 
 /// The largest power of two that divides an offset.
-fn alignment(offset: u64) -> u64 {
+pub(super) fn alignment(offset: u64) -> u64 {
     1u64.checked_shl(offset.trailing_zeros()).unwrap_or(1 << 63)
 }
 
@@ -152,59 +144,36 @@ struct FdeRange {
 }
 
 /// The FDEs of all sections, by section and start.
-fn descriptions(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Result<Vec<FdeRange>> {
+fn descriptions(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>]) -> Vec<FdeRange> {
     let mut found = Vec::new();
-    let tables = context.tables;
-    for (i, section) in (0u32..).zip(&tables.sections) {
-        if !is_eh_frame(section.ty, tables.name(section.name)) || section.ty == object::elf::SHT_RELA.0 {
-            continue;
-        }
-        let data = tables.data(i)?;
-        let own = context.relas_of(i);
-        let places: Vec<u64> = own.iter().map(|(_, r)| r.r_offset.get(LE)).collect();
-        // What can't be read describes nothing; reading the references makes it a limit of the module.
-        let Ok(records) = eh_frame::split(data, &places) else { continue };
-        for record in records.iter().filter(|r| matches!(r.kind, RecordKind::Fde { .. })) {
-            let relas = own.get(record.relocations.clone()).unwrap_or(&[]);
-            let begin = record.pc_begin();
-            let mut at_begin = relas.iter().filter(|(_, r)| r.r_offset.get(LE) == begin);
-            let Some((_, rela)) = at_begin.next() else { continue };
-            let Some(symbol) = context.symbols.get(symbol_of(rela).index()) else { continue };
-            let Definition::Atom(atom) = symbol.definition else { continue };
-            let Some(text) = context.section_of(atom).and_then(|s| context.text_of(s)) else { continue };
-            // pc_begin and the length behind it have the same width.
-            let width: u64 = match type_of(rela) {
-                R_X86_64_PC32 | R_X86_64_32 => 4,
-                R_X86_64_64 | R_X86_64_PC64 => 8,
-                _ => continue,
-            };
-            let start = symbol.value.checked_add_signed(rela.r_addend.get(LE));
-            let end = begin.checked_add(width).filter(|at| at + width <= record.end());
-            let length = end.and_then(|at| number(data, at, width as usize));
-            let range = start.zip(length).and_then(|(start, length)| Some(start..start.checked_add(length)?));
-            let Some(target) = texts.get_mut(text) else { continue };
-            match range.filter(|r| r.end <= target.bytes.len() as u64 && !r.is_empty()) {
-                Some(range) if at_begin.next().is_none() => found.push(FdeRange { text, range }),
-                _ => target.refuse(
-                    Limit::MissingFde,
-                    format!("the FDE at {:#x} describes no range of it", record.offset),
-                ),
-            }
+    // An unreadable section describes nothing. Reading its references makes it a limit of the module.
+    for (unwind, fde) in context.unwind.iter().flat_map(|unwind| unwind.fdes().map(move |fde| (unwind, fde)))
+    {
+        let begin = fde.pc_begin();
+        let Some(rela) = unwind.begin(fde) else { continue };
+        let Some(symbol) = context.symbols.get(symbol_of(rela).index()) else { continue };
+        let Definition::Atom(atom) = symbol.definition else { continue };
+        let Some(text) = context.section_of(atom).and_then(|s| context.text_of(s)) else { continue };
+        let Some(width) = eh_frame::width(rela) else { continue };
+        let start = symbol.value.checked_add_signed(rela.r_addend.get(LE));
+        let range = start.zip(unwind.length(fde, width));
+        let range = range.and_then(|(start, length)| Some(start..start.checked_add(length)?));
+        let at_begin = unwind.relas_of(fde).iter().filter(|r| r.r_offset.get(LE) == begin).count();
+        let Some(target) = texts.get_mut(text) else { continue };
+        match range.filter(|r| r.end <= target.bytes.len() as u64 && !r.is_empty()) {
+            Some(range) if at_begin == 1 => found.push(FdeRange { text, range }),
+            _ => target
+                .refuse(Limit::MissingFde, format!("the FDE at {:#x} describes no range of it", fde.offset)),
         }
     }
     found.sort_by_key(|d| (d.text, d.range.start, d.range.end));
-    Ok(found)
+    found
 }
 
-fn number(data: &[u8], at: u64, width: usize) -> Option<u64> {
-    let bytes = data.get(usize::try_from(at).ok()?..)?.get(..width)?;
-    Some(bytes.iter().rev().fold(0, |n, b| (n << 8) | u64::from(*b)))
-}
-
-/// Enter an FDE. FDEs come by start, so that each looks at functions that no earlier one has moved past.
+/// Apply an FDE. FDEs are in the order of their starts.
 fn describe(text: &mut Text<'_>, fde: &FdeRange) {
     let (begin, last) = (fde.range.start, fde.range.end - 1);
-    // The function that holds the first byte, or the next one, if that is in the gap before it.
+    // The function that holds the first byte, or the next one if the byte is in the gap before it.
     let first = text.functions.partition_point(|f| f.end <= begin);
     let end = text.functions.partition_point(|f| f.start <= last);
     let Some(function) = text.functions.get_mut(first).filter(|_| first < end) else {
@@ -216,7 +185,7 @@ fn describe(text: &mut Text<'_>, fde: &FdeRange) {
         function.prefix = begin;
         function.described = true;
     }
-    // Zeros that an FDE describes are code.
+    // Zeros in an FDE's range are code.
     let covered = text.functions.get(end - 1).map_or(0, |f| f.end);
     let behind = text.bytes.get(covered as usize..fde.range.end as usize).unwrap_or(&[]);
     if !decode::is_padding(behind) {
@@ -225,7 +194,7 @@ fn describe(text: &mut Text<'_>, fde: &FdeRange) {
     text.keep_together(first, end - 1, Tie::UnwindRecord);
 }
 
-/// An FDE that spans functions describes each of them; joins come from nothing else by now.
+/// Mark each function of an FDE that spans several. No other joins exist yet.
 fn describe_spanned(text: &mut Text<'_>) {
     let mut depth = 0;
     for (function, join) in text.functions.iter_mut().zip(&text.joins) {

@@ -1,28 +1,28 @@
-//! Whether a function whose last instruction is a call may go on in the next one: a forward dataflow over the depth of the stack.
+//! Whether a function may continue in the next one behind a last call: a forward dataflow analysis of the stack
+//! depth.
 //!
-//! The psABI (3.2.2) aligns the stack for a call, so that a function that calls has something on its stack: a saved register, or
-//! room. If the call came back, the next function would begin with that on top of the stack, and return to it. So control does not go on
-//! there, if the depth is known at the call and not 0, and the next function, entered by a call, returns from where it was
-//! entered and never takes what was below. What was written so that it goes on (assembly with several entries) fails one of
-//! these: it has nothing on the stack yet, or takes off what the first part has put there.
+//! The psABI (3.2.2) aligns the stack for a call, so a calling function has a saved register or room on its stack. If
+//! the call returned, the next function would begin with that on top of the stack, and return to it. So control ends
+//! at the call if its depth is known and not 0, and the next function returns from its entry and never pops below it.
+//! Assembly with several entries fails one of these conditions.
 //!
-//! What no branch leads to a jump through a register or memory leads to, with the stack as it is there. Left out: stack pointers
-//! that are computed (`and $-16, %rsp`): there the depth isn't known.
+//! Code without a branch to it is entered by an indirect jump, with the stack of that jump. Behind a computed stack
+//! pointer (`and $-16, %rsp`) the depth is unknown.
 
 use super::text::{Function, Text};
 use crate::native::decode::{self, Flow, Instruction, StackChange, Step, Steps};
 use crate::registers::RBP;
 
-/// How many bytes lie on the stack above the return address.
+/// The bytes on the stack above the return address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Depth {
-    /// Bytes on the stack since the entry; `None` if that isn't known.
+    /// The bytes on the stack since the entry; `None` if unknown.
     now: Option<i64>,
-    /// Where the frame pointer points, if it does.
+    /// The depth that the frame pointer points to, if known.
     frame: Option<i64>,
 }
 
-/// Whether control ends at the call at the end of a function.
+/// Whether control ends at the last call of a function.
 pub(super) fn ends(text: &Text<'_>, function: usize) -> bool {
     let (Some(own), Some(next)) = (text.functions.get(function), text.functions.get(function + 1)) else {
         return true;
@@ -31,12 +31,13 @@ pub(super) fn ends(text: &Text<'_>, function: usize) -> bool {
     last.and_then(|depth| depth.now).is_some_and(|now| now > 0) && returns(text, next)
 }
 
-/// Whether the return address is what the last instruction of a function finds on top of the stack: no compiler has aligned it for a call there.
+/// Whether the return address is on top of the stack at the last instruction of a function. Then no compiler has
+/// aligned the stack for a call.
 pub(super) fn is_on_top(text: &Text<'_>, function: &Function) -> bool {
     depths(text, function).last().copied().flatten().is_some_and(|depth| depth.now == Some(0))
 }
 
-/// Whether a function returns, from nowhere but where it was entered, and takes nothing from below that.
+/// Whether a function returns only from its entry depth, and never pops below it.
 fn returns(text: &Text<'_>, function: &Function) -> bool {
     let own = text.instructions_of(function);
     let depths = depths(text, function);
@@ -54,13 +55,13 @@ fn bytes<'a>(text: &Text<'a>, instruction: &Instruction) -> &'a [u8] {
     text.bytes.get(instruction.offset as usize..instruction.end() as usize).unwrap_or(&[])
 }
 
-/// The depth before each instruction of a function; `None` in padding.
+/// The depth before each instruction of a function; `None` for padding.
 fn depths(text: &Text<'_>, function: &Function) -> Vec<Option<Depth>> {
     let own = text.instructions_of(function);
     let mut depths: Vec<Option<Depth>> = vec![None; own.len()];
     let mut steps = Steps::new();
     let mut work = vec![(0, Depth { now: Some(0), frame: None })];
-    // The depth at every indirect jump, and what was looked at for being reached otherwise.
+    // The joined depth of all indirect jumps, and the next instruction to check for being reached.
     let (mut at_jumps, mut next) = (None, 0);
     loop {
         while let Some((at, depth)) = work.pop() {

@@ -1,27 +1,25 @@
-//! Jump tables: which function each PC-relative entry in data leads into.
+//! Jump tables: the target function of each PC-relative entry in data.
 //!
-//! An entry at `p` of a table at `b` holds `target - b`, so its relocation is `PC32 section + target + (p - b)`: the target
-//! is known once `b` is. A base is proved where a register that surely holds `b` plus an entry loaded from `b` is jumped
-//! through ([`super::dataflow`]). All entries belong to the nearest place before them that anything refers to, which must
-//! be a proved base, without a gap; and each must lead to an instruction of the function that jumps, or of a part that it
-//! shares jumps with. A table that looks alike and is none (clang's relative lookup tables) has a base of its own, which no
-//! jump proves. What an entry without proved base may lead to stays together ([`keep_reached`]).
+//! An entry at `p` of a table at `b` holds `target - b`, so its relocation is `PC32 section + target + (p - b)`. The
+//! base `b` is proved if a register that holds `b` plus an entry loaded from `b` is jumped through
+//! ([`super::dataflow`]). Entries belong to the nearest referenced place before them, which must be a proved base,
+//! without a gap. Each must lead to an instruction of the jumping function, or of a part that shares jumps with it. A
+//! similar table (clang's relative lookup tables) has a base of its own, without a jump. The possible targets of an
+//! entry without a proved base stay together ([`keep_reached`]).
 //!
-//! A proved table that only one part refers to is owned by it; entries of a shared one refer from the data as any other
-//! relocation does.
+//! A proved table that one part refers to is owned by it. Entries of a shared table are references from data.
 
 use object::endian::LittleEndian as LE;
 
-use super::context::SplitContext;
 use super::dataflow::{self, IndirectJump};
-use super::division::{SectionPlace, TextPlace};
+use super::division::{SectionPlace, SplitContext, TextPlace};
 use super::extents::part_of;
 use super::references::{DataReference, PcRelativeReference, RetargetedRelocation, SplitReferences};
 use super::text::{Text, Tie};
 use crate::limit::Limit;
 use crate::summary::{Atom, AtomKind, Definition, Symbol, SymbolKind};
 
-/// A range of data that belongs to the part that holds an offset of a text.
+/// A range of data that belongs to one part of a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ClaimedTable {
     pub(super) section: u32,
@@ -34,7 +32,7 @@ pub(super) struct ClaimedTable {
 /// A part: position of its text, number of the part.
 type Part = (usize, usize);
 
-/// Find the table of each relative relocation, and add what the entries mean to `found.retargets`.
+/// Find the table of each relative relocation, and add the targets of the entries to `found.retargets`.
 pub(super) fn claim(
     context: &SplitContext<'_, '_>,
     texts: &mut [Text<'_>],
@@ -122,15 +120,16 @@ pub(super) fn claim(
     claimed
 }
 
-/// Refuse all sections of assembly with several functions: it knows how far they are from each other.
+/// Refuse all sections of assembly with several functions, because it may know their distances.
 fn refuse_all(texts: &mut [Text<'_>], detail: &str) {
     for text in texts.iter_mut().filter(|text| text.is_worth_it()) {
         text.refuse(Limit::UnprovedJump, detail);
     }
 }
 
-/// Refuse the sections with addresses in the middle of a function, but for entries of absolute tables: what follows, without a
-/// gap, a place in data that code with an indirect jump names, and leads into that code or a part that it shares jumps with.
+/// Refuse the sections with addresses in the middle of a function, except entries of absolute tables. Such an entry
+/// follows, without a gap, a place in data that code with an indirect jump names. It leads into that code, or a part
+/// that shares jumps with it.
 fn refuse_mid_function_addresses(
     context: &SplitContext<'_, '_>,
     texts: &mut [Text<'_>],
@@ -166,7 +165,7 @@ fn refuse_mid_function_addresses(
     }
 }
 
-/// Whether from a place to an offset behind it there is a relocation for every 8 bytes.
+/// Whether there is a relocation for every 8 bytes from a place to a later offset.
 fn is_run(context: &SplitContext<'_, '_>, base: SectionPlace, end: u64) -> bool {
     let own = context.relas_of(base.0);
     let at = |offset: u64| own.binary_search_by_key(&offset, |(_, r)| r.r_offset.get(LE)).ok();
@@ -174,9 +173,9 @@ fn is_run(context: &SplitContext<'_, '_>, base: SectionPlace, end: u64) -> bool 
     count.is_some_and(|count| end.checked_sub(base.1) == Some(8 * count as u64))
 }
 
-/// Keep together all that an entry may lead to whose base isn't known, which is somewhere from `base`, the nearest place before its
-/// run of entries that anything refers to, up to the entry itself. So far does the target lie before what the
-/// relocation says; where all of it is one part, the field means that part, whatever the base is.
+/// Keep the possible targets of an entry with an unknown base together. The base is between `base`, the nearest
+/// referenced place before its run of entries, and the entry. The target is as far before the addend. If all possible
+/// targets are one part, the field means this part.
 fn keep_reached(
     texts: &mut [Text<'_>],
     entry: &PcRelativeReference,
@@ -204,7 +203,7 @@ fn keep_reached(
     }
 }
 
-/// The tables whose bases these parts, or partners of theirs, form.
+/// The tables whose bases these parts, or their partners, form.
 fn formed_by(
     texts: &[Text<'_>],
     found: &SplitReferences,
@@ -231,7 +230,7 @@ fn formed_by(
     proofs
 }
 
-/// The nearest place at or before a relocation that anything refers to.
+/// The nearest referenced place at or before a relocation.
 fn base_of(at: SectionPlace, data: &[DataReference]) -> Option<SectionPlace> {
     let found = data.partition_point(|d| d.to <= at).checked_sub(1)?;
     data.get(found).map(|d| d.to).filter(|to| to.0 == at.0)
@@ -243,7 +242,7 @@ fn owners(proofs: &[(SectionPlace, Part)], base: SectionPlace) -> &[(SectionPlac
     proofs.get(start..end).unwrap_or(&[])
 }
 
-/// What the entries of the table at `base` mean, or why they are no entries.
+/// The targets of the entries of the table at `base`, or the reason why they are no entries.
 fn entries(
     texts: &[Text<'_>],
     base: SectionPlace,
@@ -289,7 +288,8 @@ fn only_from(texts: &[Text<'_>], data: &[DataReference], base: SectionPlace, end
     })
 }
 
-/// Pairs of parts of which one jumps to the other (a function and its cold part), or that are so by name, in both orders, sorted.
+/// Pairs of parts with a jump from one to the other (a function and its cold part), also by name, in both orders,
+/// sorted.
 fn partners(
     context: &SplitContext<'_, '_>,
     texts: &[Text<'_>],
@@ -312,7 +312,7 @@ fn partners(
     pairs
 }
 
-/// Text and offset of each part that is named as one, with those of its function.
+/// Text and offset of each named part, with those of its function.
 fn named_parts(context: &SplitContext<'_, '_>) -> Vec<(TextPlace, TextPlace)> {
     let place = |symbol: &Symbol| match symbol.definition {
         Definition::Atom(atom) if matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc) => {

@@ -1,26 +1,25 @@
-//! Divides exception tables (`.gcc_except_table`) by LSDA, the language-specific data area of one FDE.
+//! Divides exception tables (`.gcc_except_table`) by LSDA, the language-specific data area of an FDE.
 //!
-//! The FDEs' relocations give the first byte of each LSDA. Its last byte follows from the format (Itanium C++ ABI, "Exception Handling
-//! Tables"): header, call sites, the action records that they reach, the types of these, and exception specifications. LSDAs that share
-//! bytes stay together, as those of a function and its cold part do (`-mfs-split-ehcode`). Bytes of no LSDA belong to the one before.
-//! A table stays whole if an LSDA is not understood, if a personality routine is not a known one, or if anything but an FDE refers to it.
+//! The FDEs' relocations give the first byte of each LSDA. The format gives the last one (Itanium C++ ABI, "Exception
+//! Handling Tables"): header, call sites, their action records, types and exception specifications. LSDAs that share
+//! bytes stay together, as those of a function and its cold part (`-mfs-split-ehcode`). Other bytes belong to the
+//! LSDA before them. A table stays whole if an LSDA or a personality routine is unknown, or if anything except an FDE
+//! refers to it.
 
 use std::collections::BTreeSet;
 
 use object::elf;
 use object::endian::LittleEndian as LE;
 
-use super::code::width;
-use super::context::SplitContext;
+use super::division::SplitContext;
 use crate::limit::{Limit, LimitRecord};
-use crate::native::eh_frame::{self, RecordKind};
+use crate::native::eh_frame::{RecordKind, UnwindSection};
 use crate::native::relocations::types::{R_X86_64_32, R_X86_64_64, R_X86_64_PC32, R_X86_64_PC64};
-use crate::native::relocations::{Rela, symbol_of, type_of};
-use crate::native::sections::is_eh_frame;
+use crate::native::relocations::{Rela, symbol_of, type_of, width};
 use crate::native::tables::{Result, Tables, record};
 use crate::summary::{Atom, AtomKind, Binding, Definition, Symbol, SymbolKind, atom_flags};
 
-/// Personality routines that read an LSDA as the Itanium C++ ABI has it, and nothing else of the table.
+/// Personality routines that read only an LSDA as in the Itanium C++ ABI.
 const PERSONALITIES: &[&[u8]] = &[
     b"__gxx_personality_v0",
     b"__gcc_personality_v0",
@@ -33,28 +32,28 @@ const PERSONALITIES: &[&[u8]] = &[
     b"rust_eh_personality",
 ];
 
-/// The encoding that says there is no value (`DW_EH_PE_omit`).
+/// The encoding of a missing value (`DW_EH_PE_omit`).
 const OMIT: u8 = 0xff;
 
-/// The steps that reading a table may take, for each of its bytes: LSDAs of a hostile object may share all of theirs.
+/// The maximum number of steps for each byte of a table. LSDAs of a hostile object may share all their bytes.
 const STEPS_PER_BYTE: usize = 16;
 
 /// An exception table that may be divided.
 struct ExceptionTable {
     section: u32,
-    /// Where LSDAs begin, as the FDEs say.
+    /// The starts of LSDAs, from the FDEs.
     starts: Vec<u64>,
     refusal: Option<String>,
 }
 
 impl ExceptionTable {
-    /// Keep the table whole. The first reason is the one that counts.
+    /// Keep the table whole. The first reason counts.
     fn refuse(&mut self, why: impl FnOnce() -> String) {
         self.refusal.get_or_insert_with(why);
     }
 }
 
-/// Whether an atom is an exception table that may hold several LSDAs, by its header.
+/// Whether an atom is an exception table that may have several LSDAs, by its header.
 pub(super) fn is_divisible(tables: &Tables<'_>, atom: &Atom) -> bool {
     use atom_flags::{GROUPED, LINK_ORDER, MERGE, RETAIN};
     atom.kind == AtomKind::Lsda
@@ -62,7 +61,7 @@ pub(super) fn is_divisible(tables: &Tables<'_>, atom: &Atom) -> bool {
         && tables.sections.get(atom.section as usize).is_some_and(|s| s.ty == elf::SHT_PROGBITS.0)
 }
 
-/// The exception tables that are divided, ascending, each with the starts of its parts.
+/// The divided exception tables in ascending order, each with the starts of its parts.
 pub(super) fn divide(
     context: &SplitContext<'_, '_>,
     limits: &mut Vec<LimitRecord>,
@@ -74,16 +73,13 @@ pub(super) fn divide(
     if tables.is_empty() {
         return Ok(Vec::new());
     }
-    for own in context.relas.chunk_by(|a, b| a.0 == b.0) {
-        let Some((section, _)) = own.first() else { continue };
-        let header = context.tables.sections.get(*section as usize);
-        match header.is_some_and(|h| is_eh_frame(h.ty, context.tables.name(h.name))) {
-            true => read_fdes(context, &mut tables, *section, own)?,
-            false => own.iter().for_each(|(_, rela)| {
-                if let Some((table, _)) = meant(context, &mut tables, rela) {
-                    table.refuse(|| format!("section {} refers to it", context.describe(*section)));
-                }
-            }),
+    for unwind in &context.unwind {
+        read_fdes(context, &mut tables, unwind);
+    }
+    for (section, rela) in &context.relas {
+        let is_unwind = || context.unwind.iter().any(|unwind| unwind.index == *section);
+        if let Some((table, _)) = meant(context, &mut tables, rela).filter(|_| !is_unwind()) {
+            table.refuse(|| format!("section {} refers to it", context.describe(*section)));
         }
     }
     for symbol in context.symbols.iter().filter(|s| s.binding != Binding::Local) {
@@ -119,7 +115,6 @@ pub(super) fn divide(
     Ok(divided)
 }
 
-/// The table that a symbol is in.
 fn holding<'t>(
     context: &SplitContext<'_, '_>,
     tables: &'t mut [ExceptionTable],
@@ -131,7 +126,7 @@ fn holding<'t>(
     tables.get_mut(found)
 }
 
-/// The table that a relocation refers to, and the place in it; `None` for a place that the relocation alone does not tell.
+/// The table that a relocation refers to, and the place in it; `None` for a place that is not exact.
 fn meant<'t>(
     context: &SplitContext<'_, '_>,
     tables: &'t mut [ExceptionTable],
@@ -140,37 +135,30 @@ fn meant<'t>(
     let symbol = context.symbols.get(symbol_of(rela).index())?;
     let table = holding(context, tables, symbol)?;
     let addend = rela.r_addend.get(LE);
-    // By name it keeps what holds the name, so that it must mean that.
+    // A relocation by name keeps the part of the name, so it must mean this part.
     let by_section = symbol.kind == SymbolKind::Section && symbol.value == 0;
     let exact = matches!(type_of(rela), R_X86_64_64 | R_X86_64_32 | R_X86_64_PC32 | R_X86_64_PC64)
         && (by_section || symbol.kind != SymbolKind::Section && addend == 0);
     Some((table, symbol.value.checked_add_signed(addend).filter(|_| exact)))
 }
 
-/// Note the LSDA of each FDE of an unwind section, whose relocations are `own`.
-fn read_fdes(
-    context: &SplitContext<'_, '_>,
-    tables: &mut [ExceptionTable],
-    section: u32,
-    own: &[(u32, Rela)],
-) -> Result<()> {
-    let places: Vec<u64> = own.iter().map(|(_, r)| r.r_offset.get(LE)).collect();
-    // Of records that can't be read nothing is known; reading the references makes it a limit of the module.
-    let Ok(records) = eh_frame::split(context.tables.data(section)?, &places) else {
+/// Note the LSDA of each FDE of an unwind section.
+fn read_fdes(context: &SplitContext<'_, '_>, tables: &mut [ExceptionTable], unwind: &UnwindSection<'_>) {
+    // Unreadable records have no LSDAs. Reading their references makes them a limit of the module.
+    let Ok(records) = &unwind.records else {
         tables.iter_mut().for_each(|t| t.refuse(|| "an unwind table can't be split into records".to_owned()));
-        return Ok(());
+        return;
     };
-    for fde in &records {
-        for (_, rela) in own.get(fde.relocations.clone()).unwrap_or(&[]) {
+    for fde in records {
+        for rela in unwind.relas_of(fde) {
             let Some((table, place)) = meant(context, tables, rela) else { continue };
             let RecordKind::Fde { cie } = fde.kind else {
                 table.refuse(|| format!("the CIE at {:#x} refers to it", fde.offset));
                 continue;
             };
-            let cie = records.get(cie).map(|cie| cie.relocations.clone());
-            let of_cie = cie.and_then(|range| own.get(range)).unwrap_or(&[]);
+            let of_cie = records.get(cie).map_or(&[][..], |cie| unwind.relas_of(cie));
             match place.filter(|_| rela.r_offset.get(LE) != fde.pc_begin()) {
-                Some(_) if of_cie.is_empty() || !of_cie.iter().all(|(_, r)| is_known(context, r)) => {
+                Some(_) if of_cie.is_empty() || !of_cie.iter().all(|r| is_known(context, r)) => {
                     table.refuse(|| format!("the FDE at {:#x} has an unknown personality", fde.offset));
                 }
                 Some(place) => table.starts.push(place),
@@ -178,17 +166,16 @@ fn read_fdes(
             }
         }
     }
-    Ok(())
 }
 
-/// Whether a relocation of a CIE names a personality routine that is known, or the cell that holds its address.
+/// Whether a relocation of a CIE names a known personality routine, or the cell with its address.
 fn is_known(context: &SplitContext<'_, '_>, rela: &Rela) -> bool {
     let symbol = context.symbols.get(symbol_of(rela).index());
     let name = symbol.map_or(&[][..], |s| context.tables.name(s.name));
     PERSONALITIES.iter().any(|known| name.ends_with(known))
 }
 
-/// Where the parts of a table begin, the first at 0. The error says why it stays whole.
+/// The starts of a table's parts, the first at 0. The error is the reason why it is kept whole.
 fn parts(bytes: &[u8], starts: &[u64], relas: &[(u32, Rela)]) -> std::result::Result<Vec<u64>, String> {
     let mut steps = STEPS_PER_BYTE.saturating_mul(bytes.len());
     let mut parts: Vec<u64> = Vec::new();
@@ -216,7 +203,7 @@ fn parts(bytes: &[u8], starts: &[u64], relas: &[(u32, Rela)]) -> std::result::Re
     Ok(parts)
 }
 
-/// A place in a table that only goes forward.
+/// A place in a table that only moves forward.
 struct ExceptionTableReader<'d> {
     bytes: &'d [u8],
     at: usize,
@@ -229,7 +216,7 @@ impl ExceptionTableReader<'_> {
         Some(byte)
     }
 
-    /// A number in LEB128: its value, and the number of its bits.
+    /// A LEB128 number, and the number of its bits.
     fn leb(&mut self) -> Option<(u64, u32)> {
         let mut value = 0u64;
         for shift in (0..63).step_by(7) {
@@ -251,7 +238,7 @@ impl ExceptionTableReader<'_> {
         Some(((value << (64 - bits)) as i64) >> (64 - bits))
     }
 
-    /// Go past a number of this encoding (`DW_EH_PE_*`).
+    /// Skip a number of this encoding (`DW_EH_PE_*`).
     fn skip(&mut self, encoding: u8) -> Option<()> {
         match encoding & 0x0f {
             1 | 9 => self.uleb().map(|_| ()),
@@ -263,7 +250,7 @@ impl ExceptionTableReader<'_> {
     }
 }
 
-/// The bytes of a number of this encoding, if it is absolute or relative to its place and of a fixed size.
+/// The size of a number of this encoding, if it is absolute or PC-relative and of a fixed size.
 fn size(encoding: u8) -> Option<usize> {
     if !matches!(encoding & 0x70, 0 | 0x10) {
         return None;
@@ -276,16 +263,16 @@ fn size(encoding: u8) -> Option<usize> {
     }
 }
 
-/// What lies behind the call sites of an LSDA; in bytes from the start of the table.
+/// The data behind the call sites of an LSDA, in bytes from the start of the table.
 struct Behind {
-    /// Where the call sites end and the action records begin.
+    /// The end of the call sites, and start of the action records.
     actions: usize,
-    /// Where the types end, and the size of each; `None` if there are none.
+    /// The end of the types, and the size of each; `None` if there are no types.
     types: Option<(usize, usize)>,
 }
 
 impl Behind {
-    /// Whether there is a type of this number. They are counted from the end.
+    /// Whether there is a type of this number, counted from the end.
     fn has_type(&self, number: u64) -> Option<()> {
         let (end, size) = self.types?;
         let back = usize::try_from(number).ok()?.checked_mul(size)?;
@@ -293,8 +280,8 @@ impl Behind {
     }
 }
 
-/// The first byte behind the LSDA that begins at `start`. `next` is where the next one begins: where that is among the call sites of this
-/// one, both share all that follows. `None` if it is of another form, or `steps` are used up.
+/// The end of the LSDA at `start`. If the start of the next one is among its call sites, both share all data behind.
+/// `None` for another form, or if `steps` are used up.
 fn extent(bytes: &[u8], start: u64, next: Option<u64>, steps: &mut usize) -> Option<u64> {
     let mut head = ExceptionTableReader { bytes, at: usize::try_from(start).ok()? };
     let base = head.byte()?;
@@ -331,7 +318,7 @@ fn extent(bytes: &[u8], start: u64, next: Option<u64>, steps: &mut usize) -> Opt
                 let first = actions.checked_add(usize::try_from(action - 1).ok()?)?;
                 end = end.max(actions_end(bytes, first, &behind, &mut seen, steps)?);
             }
-            // Bytes that align the head of the next LSDA.
+            // The padding before the next LSDA.
             None if next < actions => break,
             None => return None,
         }
@@ -339,7 +326,7 @@ fn extent(bytes: &[u8], start: u64, next: Option<u64>, steps: &mut usize) -> Opt
     Some(end as u64)
 }
 
-/// The first byte behind a chain of action records, and behind the exception specifications that they name.
+/// The end of a chain of action records and of their exception specifications.
 fn actions_end(
     bytes: &[u8],
     first: usize,
@@ -369,7 +356,7 @@ fn actions_end(
     Some(end)
 }
 
-/// The first byte behind the exception specification that a negative filter names: numbers of types, and 0.
+/// The end of the exception specification of a negative filter: numbers of types, and 0.
 fn specification_end(bytes: &[u8], filter: i64, behind: &Behind, steps: &mut usize) -> Option<usize> {
     let into = usize::try_from(filter.checked_neg()?.checked_sub(1)?).ok()?;
     let mut list = ExceptionTableReader { bytes, at: behind.types?.0.checked_add(into)? };
@@ -405,7 +392,7 @@ mod tests {
 
     #[test]
     fn lsdas_that_share_bytes_stay_together() {
-        // The second one's head is among the call sites of the first; both have the same actions and types.
+        // The head of the second one is among the call sites of the first. They have the same actions and types.
         let first = [0xff, 0x9b, 23, 1, 15, 0, 5, 9, 1, 0, 0];
         let second = [0xff, 0x9b, 12, 1, 4, 0, 5, 9, 1, 1, 0, 9, 9, 9, 9];
         let table = [&first[..], &second, CLEANUP].concat();
@@ -444,7 +431,7 @@ mod tests {
 
     #[test]
     fn work_is_bounded() {
-        // Each byte begins an LSDA with all the others among its call sites.
+        // Each byte begins an LSDA, with all the others among its call sites.
         let table = [0xff; 4096];
         let all: Vec<u64> = (0..4096).collect();
         assert!(starts(&table, &all).is_err());

@@ -1,13 +1,12 @@
 //! Divides per-function metadata (`SHF_LINK_ORDER`) with the functions that its records describe.
 //!
-//! Compilers put the records of all functions of a section into one section that is ordered after it. Each record refers to one
-//! function, and lives and dies with it. [`Format`] lists those of LLVM and gcc. Metadata of another name or form keeps the section whole
-//! that it is ordered after, and so does a record of anything but a function of that section.
+//! Compilers put the records of a section's functions into one section that is ordered after it. Each record refers
+//! to one function, and is kept or dropped with it. [`Format`] lists the formats of LLVM and gcc. Other metadata
+//! keeps its section of code whole, and so does a record of anything except a function of that section.
 
 use object::endian::LittleEndian as LE;
 
-use super::context::SplitContext;
-use super::division::SectionPlace;
+use super::division::{SectionPlace, SplitContext};
 use super::references::RetargetedRelocation;
 use super::text::Text;
 use crate::native::relocations::types::{R_X86_64_64, R_X86_64_PC32, R_X86_64_PC64};
@@ -15,12 +14,11 @@ use crate::native::relocations::{self, Rela, symbol_of, type_of};
 use crate::native::tables::{Result, llvm};
 use crate::summary::{Atom, AtomKind, Binding, Definition, Target, atom_flags};
 
-/// How a record is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
-    /// An address, or a distance to it, of so many bytes.
+    /// An address or a distance, of this size.
     Address(u64),
-    /// An address, and in ULEB128 the size of the stack frame.
+    /// An address, and the size of the stack frame in ULEB128.
     StackSize,
     /// LLVM's map of basic blocks (`SHT_LLVM_BB_ADDR_MAP`), of version 1 or 2 and without features.
     BlockMap,
@@ -40,12 +38,12 @@ impl Format {
         }
     }
 
-    /// Where the address is, from the start of a record.
+    /// The offset of the address in a record.
     fn head(self) -> u64 {
         if self == Format::BlockMap { 2 } else { 0 }
     }
 
-    /// Whether `bytes` are one record of this format, and nothing else.
+    /// Whether `bytes` are exactly one record of this format.
     fn is_record(self, bytes: &[u8]) -> bool {
         let numbers = |from: usize| bytes.get(from..).and_then(numbers);
         match self {
@@ -66,7 +64,7 @@ impl Format {
     }
 }
 
-/// The numbers in ULEB128 that bytes hold, if they hold nothing else.
+/// The ULEB128 numbers of these bytes; `None` for other contents.
 fn numbers(bytes: &[u8]) -> Option<Vec<u64>> {
     let mut all = Vec::new();
     let (mut value, mut shift) = (0u64, 0);
@@ -87,15 +85,15 @@ fn numbers(bytes: &[u8]) -> Option<Vec<u64>> {
 /// A record, which describes one function of a section of code.
 #[derive(Debug, Clone, Copy)]
 struct FunctionRecord {
-    /// Where it begins in its section.
+    /// The offset of the record in its section.
     start: u64,
     /// The place of its relocation, in the same section.
     relocation: u64,
-    /// The place in the code that this means.
+    /// The place in the code that the relocation means.
     place: u64,
 }
 
-/// A section of records of the functions of one section of code.
+/// A section with records of the functions of one section of code.
 #[derive(Debug)]
 pub(super) struct Metadata {
     pub(super) section: u32,
@@ -105,12 +103,12 @@ pub(super) struct Metadata {
     records: Vec<FunctionRecord>,
 }
 
-/// The sections of metadata whose records are understood, ascending.
+/// The understood sections of metadata, in ascending order.
 pub(super) fn read(context: &SplitContext<'_, '_>) -> Result<Vec<Metadata>> {
     let mut all = Vec::new();
     for atom in context.atoms.iter().filter(|a| !a.has(atom_flags::GROUPED | atom_flags::MERGE)) {
         let Some(after) = atom.link_order.and_then(|a| context.atoms.get(a.index())) else { continue };
-        // Behind a function with an exception table or a jump table clang orders stack sizes after that.
+        // For a function with an exception table or jump table, clang orders stack sizes after this table.
         let text = match after.kind {
             AtomKind::Lsda | AtomKind::ReadOnlyData => {
                 context.relas_of(atom.section).first().and_then(|(_, r)| text_of(context, r))
@@ -122,7 +120,7 @@ pub(super) fn read(context: &SplitContext<'_, '_>) -> Result<Vec<Metadata>> {
         }
     }
     all.sort_unstable_by_key(|m: &Metadata| m.section);
-    // What other modules see, or a relocation names, may be any place of the section.
+    // A global symbol or a relocation may mean any place of the section.
     for (_, rela) in &context.relas {
         let symbol = context.symbols.get(symbol_of(rela).index());
         forget(context, &mut all, symbol.map(|s| s.definition));
@@ -133,7 +131,7 @@ pub(super) fn read(context: &SplitContext<'_, '_>) -> Result<Vec<Metadata>> {
     Ok(all)
 }
 
-/// Leave out the section that a definition is in.
+/// Remove the section of a definition.
 fn forget(context: &SplitContext<'_, '_>, all: &mut Vec<Metadata>, definition: Option<Definition>) {
     let Some(Definition::Atom(atom)) = definition else { return };
     let section = context.section_of(atom).unwrap_or(u32::MAX);
@@ -165,7 +163,7 @@ fn read_section(context: &SplitContext<'_, '_>, atom: &Atom, text: usize) -> Res
     Ok(is_known.then_some(Metadata { section: atom.section, text, records }))
 }
 
-/// The text against whose section symbol a relocation is.
+/// The text of a relocation by section symbol.
 fn text_of(context: &SplitContext<'_, '_>, rela: &Rela) -> Option<usize> {
     match relocations::target(context.symbols, symbol_of(rela)) {
         Ok(Some(Target::Atom(atom))) => context.text_of(context.section_of(atom)?),
@@ -173,7 +171,7 @@ fn text_of(context: &SplitContext<'_, '_>, rela: &Rela) -> Option<usize> {
     }
 }
 
-/// The place in the text that a relocation by its section symbol means.
+/// The place in the text that a relocation means.
 fn place(context: &SplitContext<'_, '_>, rela: &Rela, text: usize) -> Option<u64> {
     let is_exact = matches!(type_of(rela), R_X86_64_64 | R_X86_64_PC32 | R_X86_64_PC64);
     let is_place = is_exact && text_of(context, rela) == Some(text);
@@ -188,8 +186,8 @@ pub(super) fn places(all: &[Metadata]) -> Vec<(usize, u64)> {
     places
 }
 
-/// Let functions begin where records say that the instructions without effect before them are theirs, as those of
-/// `-fpatchable-function-entry=5,3` do. Texts are refused of which a record describes bytes that no function has.
+/// Extend functions to the patchable instructions before them that records name (`-fpatchable-function-entry=5,3`). A
+/// record of bytes without a function refuses the text.
 pub(super) fn extend(all: &[Metadata], texts: &mut [Text<'_>]) {
     for metadata in all {
         let Some(text) = texts.get_mut(metadata.text) else { continue };
@@ -199,7 +197,7 @@ pub(super) fn extend(all: &[Metadata], texts: &mut [Text<'_>]) {
     }
 }
 
-/// What the relocations of records mean: a place in the function that each describes.
+/// The targets of records' relocations: a place in the described function.
 pub(super) fn retargets(all: &[Metadata], texts: &[Text<'_>]) -> Vec<RetargetedRelocation> {
     let mut found = Vec::new();
     for metadata in all {
@@ -213,8 +211,8 @@ pub(super) fn retargets(all: &[Metadata], texts: &[Text<'_>]) -> Vec<RetargetedR
     found
 }
 
-/// The parts of a section of metadata, one for each run of records of one part of the code: where it begins, and the place in the
-/// code that it is ordered after.
+/// The parts of a section of metadata, one for neighbouring records of one part of the code: its start, and the place
+/// in the code that it is ordered after.
 pub(super) fn parts(metadata: &Metadata, texts: &[Text<'_>]) -> Option<Vec<(u64, SectionPlace)>> {
     let text = texts.get(metadata.text)?;
     let mut parts: Vec<(u64, SectionPlace)> = Vec::new();

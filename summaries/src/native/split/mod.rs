@@ -1,17 +1,16 @@
-//! Divides executable sections into functions where the boundaries and every reference across them are proved.
+//! Divides executable sections into functions, if the boundaries and all references across them are proved.
 //!
-//! A section is divided if sized function symbols and padding cover it ([`extents`]), every function decodes from end to
-//! end ([`code`]), every relocation that means a place in it means one function ([`references`]), and PC-relative tables
-//! that lead into it are jump tables with a proved base ([`jump_tables`]), and no address is in doubt ([`unnamed`]). Anything else leaves the section one
-//! atom, with a named limit. Functions that a short branch, a fall through, or a table without a proved base joins stay together.
+//! A section is divided if sized function symbols and padding cover it ([`extents`]), and every function decodes
+//! completely ([`code`]). Every relocation that means a place in it must mean one function ([`references`]).
+//! PC-relative tables that lead into it must be jump tables with a proved base ([`jump_tables`]), and no address may
+//! be ambiguous ([`unnamed`]). Otherwise the section is one atom, with a named limit. Functions stay together if a
+//! short branch, a fall through, or a table without a proved base joins them.
 //!
-//! Sections of data are divided into objects where that is proved ([`objects`], [`pointers`]), and jump tables are
-//! cut off ([`cut`]). Exception tables are divided by LSDA ([`lsda`]), and metadata with its functions ([`metadata`]).
-//!
-//! Left out: sections of groups with several functions.
+//! Sections of data are divided into objects ([`objects`], [`pointers`]), and jump tables are cut off ([`cut`]).
+//! Exception tables are divided by LSDA ([`lsda`]), and metadata with its functions ([`metadata`]). Sections of
+//! groups with several functions are not divided.
 
 mod code;
-mod context;
 mod cut;
 mod dataflow;
 mod extents;
@@ -31,6 +30,7 @@ pub(crate) use extents::{is_part, part_of};
 
 use object::endian::LittleEndian as LE;
 
+use super::eh_frame;
 use super::fall_through::is_compiled_unit;
 use super::relocations::{self, Rela};
 use super::sections::{self, is_eh_frame};
@@ -39,14 +39,14 @@ use super::tables::{Result, Tables, record};
 use crate::limit::{Limit, LimitRecord, Severity};
 use crate::parallel::ParallelMap;
 use crate::summary::{Atom, AtomKind, Binding, Definition, Granularity, SummaryOptions, Symbol, SymbolKind};
-use context::SplitContext;
+use division::SplitContext;
 use metadata::Metadata;
 use text::{Function, Text};
 
-/// Decide how sections are divided. Where values are followed, those of a single function are read too, for [`Division::understood`].
-/// `atoms` has an atom for each section, as at the granularity of sections.
+/// Decide how sections are divided. If values are analysed, sections with a single function are read too, for
+/// [`Division::understood`]. `atoms` has an atom for each section, as at the granularity of sections.
 ///
-/// Time and memory are linear in the size of the object, but for sorting and binary searches.
+/// Time and memory are linear in the size of the object, except for sorting and binary searches.
 pub(crate) fn divide(
     tables: &Tables<'_>,
     by_section: &SectionAtoms,
@@ -57,7 +57,7 @@ pub(crate) fn divide(
     limits: &mut Vec<LimitRecord>,
 ) -> Result<Division> {
     let every = options.granularity >= Granularity::Pointers;
-    // Such a module is passed through as it is.
+    // Such a module is passed through.
     if limits.iter().any(|l| l.limit.severity() >= Severity::Module) {
         return Ok(Division::default());
     }
@@ -67,7 +67,7 @@ pub(crate) fn divide(
     if !divides && !atoms.iter().any(|a| lsda::is_divisible(tables, a)) {
         return Ok(Division::default());
     }
-    // `tcc -r` keeps the section symbols of the objects that it joins, each with a value that relocations add to their addends.
+    // `tcc -r` keeps the section symbols of joined objects, with values that relocations add to their addends.
     if symbols.iter().any(|s| s.kind == SymbolKind::Section && s.value != 0) {
         let detail = "section symbols have values, as tcc -r writes them; join the objects with ld -r";
         let bytes = texts.iter().filter(|t| t.is_worth_it()).map(|t| t.bytes.len() as u64).sum();
@@ -80,7 +80,7 @@ pub(crate) fn divide(
             *slot = Some(i);
         }
     }
-    // Emission makes every address in debug information explicit, so that it is in nobody's way.
+    // Emission makes the addresses in debug information explicit, so they do not prevent a division.
     let relas = relocations_beside_debug(tables, by_section)?;
     let mut rela_starts = Vec::with_capacity(tables.sections.len());
     for (i, (section, _)) in relas.iter().enumerate() {
@@ -94,6 +94,7 @@ pub(crate) fn divide(
         symbols,
         compiled: is_compiled_unit(tables, atoms, symbols),
         parallel_map,
+        unwind: eh_frame::sections(tables)?,
         text_of,
         data: data.iter().map(|d| d.section).collect(),
         relas,
@@ -107,12 +108,12 @@ pub(crate) fn divide(
     }
     let metadata = metadata::read(&context)?;
     undivided(&context, &metadata, &mut texts);
-    extents::read(&context, &metadata, &mut texts)?;
+    extents::read(&context, &metadata, &mut texts);
     metadata::extend(&metadata, &mut texts);
     for text in &mut texts {
         code::read(&context, text);
     }
-    let mut found = references::read(&context, &metadata, &mut texts)?;
+    let mut found = references::read(&context, &metadata, &mut texts);
     unnamed::refuse(&context, &mut texts, &found);
     let claimed = jump_tables::claim(&context, &mut texts, &mut found);
     found.retargets.extend(metadata::retargets(&metadata, &texts));
@@ -140,7 +141,7 @@ pub(crate) fn divide(
     Ok(division)
 }
 
-/// A limit for each part of several functions.
+/// Add a limit for each part of several functions.
 fn limits_of_parts(context: &SplitContext<'_, '_>, text: &mut Text<'_>, limits: &mut Vec<LimitRecord>) {
     let parts = text.tied_parts();
     if parts.is_empty() {
@@ -152,7 +153,7 @@ fn limits_of_parts(context: &SplitContext<'_, '_>, text: &mut Text<'_>, limits: 
             && is_function
     };
     let mut symbols: Vec<&Symbol> = context.symbols.iter().filter(is_own).collect();
-    // A global name says more than that of an alias.
+    // A global name is more helpful than that of an alias.
     symbols.sort_by_key(|symbol| (symbol.value, symbol.binding == Binding::Local));
     let name_of = |function: usize| {
         let start = text.functions.get(function).map_or(0, |f| f.start);
@@ -186,30 +187,13 @@ fn candidates<'a>(tables: &Tables<'a>, atoms: &[Atom], symbols: &[Symbol]) -> Re
         if header.ty != object::elf::SHT_PROGBITS.0 || header.size >= 1 << 31 {
             continue;
         }
-        texts.push(Text {
-            section: *section,
-            bytes: tables.data(*section)?,
-            functions: Vec::new(),
-            places: run.len(),
-            joins: Vec::new(),
-            ties: Vec::new(),
-            part: Vec::new(),
-            instructions: Vec::new(),
-            boundaries: Vec::new(),
-            decoded: false,
-            intra_section_refs: Vec::new(),
-            jumps: Vec::new(),
-            short_branch_links: Vec::new(),
-            address_taken_offsets: Vec::new(),
-            has_loose_tables: false,
-            refusal: None,
-            undivided: None,
-        });
+        let (bytes, places) = (tables.data(*section)?, run.len());
+        texts.push(Text { section: *section, bytes, places, ..Text::default() });
     }
     Ok(texts)
 }
 
-/// The relocations of every section but debug information, by section and place.
+/// The relocations of every section except debug information, by section and place.
 pub(crate) fn relocations_beside_debug(
     tables: &Tables<'_>,
     by_section: &SectionAtoms,
@@ -238,7 +222,8 @@ pub(crate) fn relocations_beside_debug(
     Ok(all)
 }
 
-/// Sections of code that stay whole: those of groups, those that the program names, and those after which another one is ordered.
+/// Mark the sections of code that are not divided: those of groups, those that the program names, and those after
+/// which another section is ordered.
 fn undivided(context: &SplitContext<'_, '_>, metadata: &[Metadata], texts: &mut [Text<'_>]) {
     for atom in context.atoms {
         if let Some(text) = context.text_of(atom.section).and_then(|t| texts.get_mut(t)) {
@@ -261,7 +246,7 @@ fn undivided(context: &SplitContext<'_, '_>, metadata: &[Metadata], texts: &mut 
     }
 }
 
-/// Divide metadata with the code that it describes.
+/// Divide metadata together with the code that it describes.
 fn order(metadata: &[Metadata], texts: &[Text<'_>], division: &mut Division) {
     for metadata in metadata {
         let Some(parts) = metadata::parts(metadata, texts) else { continue };
@@ -276,7 +261,7 @@ fn order(metadata: &[Metadata], texts: &[Text<'_>], division: &mut Division) {
     }
 }
 
-/// Keep sections whole after which others are ordered that are not divided with functions.
+/// Keep sections whole if other sections are ordered after them that are not divided with functions.
 fn keep_whole_before_ordered(context: &SplitContext<'_, '_>, division: &mut Division) {
     let mut ordered: Vec<u32> = division.orders.iter().map(|((section, _), _)| *section).collect();
     ordered.sort_unstable();
@@ -287,7 +272,7 @@ fn keep_whole_before_ordered(context: &SplitContext<'_, '_>, division: &mut Divi
     division.parts.retain(|(section, _)| before.binary_search(section).is_err());
 }
 
-/// Put together what holds for the sections that are divided.
+/// Build the division of the sections that are divided.
 fn assemble(
     texts: &[Text<'_>],
     retargets: Vec<references::RetargetedRelocation>,

@@ -1,29 +1,26 @@
-//! Where the objects of a data section begin and end.
+//! The extents of the objects of a data section, by sized symbols.
 //!
-//! Boundaries are sized object symbols: the size is the compiler's own measure (`.size`), and what overlaps is one object.
-//! Bytes that no symbol covers (padding, constants without a name, jump tables) stay with the object before them, those
-//! before the first one with that: together with what they may belong to they can't be wrongly divided. A symbol of any other
-//! kind, or without size, says that the section was not laid out by a compiler, and it stays whole.
+//! The size of a symbol is the compiler's measure (`.size`), and overlapping symbols are one object. Unnamed bytes
+//! (padding, constants, jump tables) stay with the object before them, or with the first one. Any other symbol, or
+//! one without a size, means that no compiler laid out the section, and it stays whole.
 //!
-//! Left out: who refers to what; see [`super::pointers`]. Sections of groups, merged and thread-local ones, and all that are found
-//! by name or order are never divided.
+//! [`super::pointers`] analyses the references. Sections of groups, merged and thread-local sections, and those that
+//! are found by name or order are never divided.
 
 use object::elf;
 use object::endian::LittleEndian as LE;
 
-use super::code::width;
-use super::context::SplitContext;
-use super::division::SectionPlace;
-use crate::native::relocations::type_of;
+use super::division::{SectionPlace, SplitContext};
+use super::extents::alignment;
+use crate::native::relocations::{type_of, width};
 use crate::native::sections::DATA_OF_COMPILERS;
 use crate::native::tables::{Result, Tables};
 use crate::summary::{Atom, AtomKind, Definition, Symbol, SymbolKind, atom_flags};
 
-/// The bytes of an object, or of several that overlap; in bytes from the start of the section.
+/// The extent of an object, or of several that overlap, in bytes from the start of the section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DataObject {
     pub(super) start: u64,
-    /// Behind the last byte that a symbol covers.
     pub(super) end: u64,
     /// The largest power of two that divides the offset of a symbol of it.
     align: u64,
@@ -34,15 +31,15 @@ pub(super) struct DataObject {
 pub(super) struct Data {
     pub(super) section: u32,
     size: u64,
-    /// Ascending, apart from each other, two at least.
+    /// The objects in ascending order without overlaps, at least two.
     objects: Vec<DataObject>,
-    /// `apart[i]`: between object i and object i + 1 there is padding and nothing else, so that no address is the end of
-    /// the one and the start of the other.
+    /// `apart[i]`: padding separates object i and object i + 1, so no address is the end of one and the start of the
+    /// other.
     apart: Vec<bool>,
     /// `joins[i]`: object i stays together with object i + 1.
     joins: Vec<bool>,
     pub(super) refusal: Option<String>,
-    /// References whose target is not proved: the place of each, and the object at which it points.
+    /// References without a proved target: the place of each, and the object that it points to.
     pub(super) unclear: Vec<(SectionPlace, usize)>,
 }
 
@@ -52,7 +49,7 @@ impl Data {
         self.refusal.get_or_insert(why.into());
     }
 
-    /// The object that the byte at `offset` belongs to, padding and what has no name included; `None` outside.
+    /// The object of the byte at `offset`, with padding and unnamed bytes; `None` outside.
     pub(super) fn at(&self, offset: u64) -> Option<usize> {
         let found = self.objects.partition_point(|o| o.start <= offset);
         (offset < self.size).then(|| found.saturating_sub(1))
@@ -62,14 +59,14 @@ impl Data {
         self.objects.get(index).copied()
     }
 
-    /// Keep object `index` and the next one together. There is none behind the last.
+    /// Keep object `index` and the next one together.
     fn keep_together(&mut self, index: usize) {
         if let Some(join) = self.joins.get_mut(index) {
             *join = true;
         }
     }
 
-    /// Keep all together that has bytes in a range.
+    /// Keep all objects with bytes in a range together.
     pub(super) fn keep_range_together(&mut self, start: u64, end: u64) {
         let last = end.checked_sub(1).and_then(|last| self.at(last));
         if let (Some(first), Some(last)) = (self.at(start), last) {
@@ -77,7 +74,7 @@ impl Data {
         }
     }
 
-    /// The object that `size` bytes at `offset` are accessed in; `None` if they are not in one.
+    /// The object in which `size` bytes at `offset` are accessed; `None` if they are not in one.
     pub(super) fn accessed(&self, offset: u64, size: u64) -> Option<usize> {
         let index = self.at(offset)?;
         let end = offset.checked_add(size)?;
@@ -88,9 +85,9 @@ impl Data {
         (size > 0 && end <= next && (inside || unnamed)).then_some(index)
     }
 
-    /// The object that a pointer to `offset` points into, which the program holds as a pointer: it may be one past the end of
-    /// the object before, and where that can't be told both stay together. A pointer into the middle keeps the next one
-    /// too: programs that count from 1 point to one element before the first.
+    /// The object of a pointer to `offset` in data. The pointer may be one past the end of the object before, and
+    /// then both stay together. A pointer into the middle also keeps the next one: programs that count from 1 point
+    /// to one element before the first.
     pub(super) fn pointed_to(&mut self, offset: u64) -> Option<usize> {
         let index = self.at(offset)?;
         if self.objects.get(index)?.start != offset {
@@ -103,9 +100,9 @@ impl Data {
         Some(index)
     }
 
-    /// Make parts begin where everything in them stays aligned, since a part moves as a whole: one that begins at a multiple
-    /// of 8 can't hold what is at a multiple of 32. It takes in the objects before it instead. Bytes without a name may be
-    /// aligned as well as their place allows. To be done when all other joins are known.
+    /// Make parts begin where everything in them stays aligned, since a part moves as a whole. One that begins at a
+    /// multiple of 8 can't have an object at a multiple of 32, and is joined with the objects before it. Unnamed
+    /// bytes may have the alignment of their place. All other joins must be known.
     pub(super) fn keep_aligned_together(&mut self, section_align: u64) {
         let mut needed = 1;
         for i in (1..self.objects.len()).rev() {
@@ -129,7 +126,7 @@ impl Data {
         (0..self.objects.len()).filter(starts).collect()
     }
 
-    /// Where a part begins that has this first object.
+    /// The start of the part with this first object.
     pub(super) fn part_start(&self, first: usize) -> u64 {
         if first == 0 { 0 } else { self.objects.get(first).map_or(0, |o| o.start) }
     }
@@ -185,7 +182,7 @@ pub(super) fn candidates(tables: &Tables<'_>, atoms: &[Atom], symbols: &[Symbol]
     all
 }
 
-/// Whether the section of an atom is one that compilers put objects into one after the other.
+/// Whether compilers put several objects into the section of an atom.
 pub(super) fn is_eligible(tables: &Tables<'_>, atom: &Atom) -> bool {
     use atom_flags::{C_IDENTIFIER, EXEC, GROUPED, LINK_ORDER, MERGE, RETAIN, STRINGS};
     let ty = tables.sections.get(atom.section as usize).map(|s| s.ty);
@@ -194,11 +191,6 @@ pub(super) fn is_eligible(tables: &Tables<'_>, atom: &Atom) -> bool {
         && DATA_OF_COMPILERS.contains(&tables.name(atom.name))
         && (ty == Some(elf::SHT_PROGBITS.0) || ty == Some(elf::SHT_NOBITS.0))
         && atom.size < 1 << 31
-}
-
-/// The largest power of two that divides an offset.
-fn alignment(offset: u64) -> u64 {
-    1u64.checked_shl(offset.trailing_zeros()).unwrap_or(1 << 63)
 }
 
 /// The largest power of two that divides some offset of a range; 1 for none.
@@ -227,7 +219,7 @@ fn merge(extents: &[(u32, DataObject)]) -> Vec<DataObject> {
     objects
 }
 
-/// Look at what is between the objects, and keep together what a relocated field reaches over.
+/// Find the padding between objects, and keep objects together that a relocated field overlaps.
 pub(super) fn read(context: &SplitContext<'_, '_>, data: &mut Data) -> Result<()> {
     let header = context.tables.sections.get(data.section as usize);
     let bytes = match header.is_some_and(|h| h.ty == elf::SHT_NOBITS.0) {
@@ -242,7 +234,7 @@ pub(super) fn read(context: &SplitContext<'_, '_>, data: &mut Data) -> Result<()
         };
         let first = relas.partition_point(|(_, r)| r.r_offset.get(LE) < before.end);
         let relocated = relas.get(first).is_some_and(|(_, r)| r.r_offset.get(LE) < next.start);
-        // An assembler pads by less than the alignment, and the alignment divides the offset.
+        // An assembler pads by less than the alignment, which divides the offset.
         let padding = (1..alignment(next.start)).contains(&next.start.saturating_sub(before.end));
         data.apart.push(padding && !relocated && bytes.is_none_or(slice));
     }

@@ -1,20 +1,19 @@
-//! Who refers to which object of a data section, and which sections can be divided.
+//! The references to the objects of a data section, and the sections that can be divided.
 //!
-//! A relocation by the name of an object means that object, whatever is added to it: the compiler formed the address from that
-//! name. One by section symbol means a place, and which object that is follows only
-//! - where an instruction accesses memory there with nothing added: all the bytes that it accesses are in one object;
-//! - where data holds it as a pointer (C11 6.5.6: it points into an object or one past its end).
+//! A relocation by the name of an object means that object, with any addend: the compiler formed the address from
+//! that name. One by section symbol means an object in two cases:
+//! - An instruction accesses memory there without a register, and all accessed bytes are in one object.
+//! - Data holds it as a pointer (C11 6.5.6: it points into an object or one past its end).
 //!
-//! An address that is formed in a register may be biased: compilers fold constants of an index into it, so that it lies
-//! anywhere, and only what is added later leads into the object. Such a reference, and any other that is not understood,
-//! counts as one to every object of the section: if what holds it stays, the section stays as it was, whole and with its
-//! layout. One part of the section, the hub, stands for that: such references lead to it, and it refers to all others.
+//! An address in a register may be biased. Compilers fold constants of an index into it, so it may lie anywhere, and
+//! only a later sum leads into the object. Such a reference, and any other that is not understood, counts as one to
+//! every object of the section. If its atom is kept, the section is kept whole, with its layout. One part of the
+//! section is the hub: such references lead to it, and it refers to all others.
 
 use object::endian::LittleEndian as LE;
 
-use super::context::SplitContext;
 use super::cut::{self, SectionCut};
-use super::division::{Division, SectionPlace};
+use super::division::{Division, SectionPlace, SplitContext};
 use super::objects::{self, Data};
 use super::references::{ReferenceSource, source};
 use super::text::{InstructionCursor, Text};
@@ -27,7 +26,7 @@ use crate::native::relocations::{self, Rela, ignores_addend, symbol_of, type_of}
 use crate::native::tables::{Result, record};
 use crate::summary::{Definition, SymbolKind, Target};
 
-/// What a relocation by section symbol may mean.
+/// The possible target of a relocation by section symbol.
 struct SectionReference {
     at: SectionPlace,
     /// Position in the list of data sections.
@@ -36,7 +35,7 @@ struct SectionReference {
     object: Option<usize>,
 }
 
-/// Add to `division` how data sections are divided. The division has what there is to say about code.
+/// Add the divided data sections to `division`, which has the code already.
 pub(super) fn divide(
     context: &SplitContext<'_, '_>,
     texts: &[Text<'_>],
@@ -58,7 +57,7 @@ pub(super) fn divide(
             data.refuse(format!("section {} is ordered after it", context.describe(atom.section)));
         }
     }
-    // A table of one function is of one part.
+    // A table of one function belongs to one part.
     for owned in &division.owned {
         if let Some(data) = context.data_of(owned.section).and_then(|d| all.get_mut(d)) {
             data.keep_range_together(owned.start, owned.end);
@@ -98,7 +97,7 @@ pub(super) fn divide(
             )),
             None => None,
         };
-        // The last of these is no refusal: the section is divided, and each of those references keeps all of its objects.
+        // The last one is no refusal: the section is divided, and each of these references keeps all of its objects.
         if let Some(why) = &why {
             let detail = format!("section {}: {why}", context.describe(data.section));
             let size = context.tables.sections.get(data.section as usize).map_or(0, |s| s.size);
@@ -150,7 +149,7 @@ pub(super) fn divide(
     Ok(())
 }
 
-/// The number that occurs most often; of several the least.
+/// The most frequent number, and the least of several.
 fn most_frequent(numbers: impl Iterator<Item = usize>) -> Option<usize> {
     let mut sorted: Vec<usize> = numbers.collect();
     sorted.sort_unstable();
@@ -158,7 +157,7 @@ fn most_frequent(numbers: impl Iterator<Item = usize>) -> Option<usize> {
     runs.min_by_key(|run| (usize::MAX - run.len(), run.first().copied())).and_then(|run| run.first().copied())
 }
 
-/// Places of relocations are unique, or what a table by place says would be a guess.
+/// Refuse the sections of two relocations at one place, because tables by place must be unambiguous.
 fn one_object_each(division: &Division, all: &mut [Data], references: &mut [SectionReference]) {
     references.sort_by_key(|m| (m.at, m.data));
     let mut twice = Vec::new();
@@ -179,7 +178,7 @@ fn one_object_each(division: &Division, all: &mut [Data], references: &mut [Sect
     }
 }
 
-/// Whether a relocation against a section that would be cut has another one at its place.
+/// Whether a relocation of a section to cut shares its place with another one.
 fn is_ambiguous(cut: &SectionCut, division: &Division, references: &[SectionReference]) -> bool {
     cut.bases.iter().map(|(at, _)| at).chain(&cut.others).any(|at| {
         let first = references.partition_point(|m| m.at < *at);
@@ -188,8 +187,8 @@ fn is_ambiguous(cut: &SectionCut, division: &Division, references: &[SectionRefe
     })
 }
 
-/// An access so many bytes outside of the object that is named keeps objects together, and one further away the section whole:
-/// without a bound an object could ask for time in the square of its objects.
+/// The largest distance of an access from the named object that keeps objects together. A larger one keeps the
+/// section whole, as the time would be quadratic.
 const MOST_OUTSIDE: u64 = 256;
 
 struct PointerReader<'c, 'a, 't> {
@@ -201,7 +200,7 @@ struct PointerReader<'c, 'a, 't> {
 }
 
 impl PointerReader<'_, '_, '_> {
-    /// What a relocation means, if it is by the symbol of a data section that may be divided.
+    /// The target of a relocation by the symbol of a divisible data section.
     fn relocation(&mut self, rela: &Rela, all: &mut [Data]) -> Option<SectionReference> {
         let symbol = symbol_of(rela);
         let entry = self.context.symbols.get(symbol.index())?;
@@ -253,7 +252,7 @@ impl PointerReader<'_, '_, '_> {
         (to, object)
     }
 
-    /// Where the displacement that is relocated leads, from its symbol, and how many bytes the instruction accesses right there.
+    /// The target of a relocated displacement, from its symbol, and the bytes that the instruction accesses there.
     fn access(&mut self, rela: &Rela, text: usize) -> Option<(i64, Option<u64>)> {
         let text = self.texts.get(text)?;
         let instruction = self.instructions.seek(text, rela.r_offset.get(LE))?;
@@ -262,8 +261,8 @@ impl PointerReader<'_, '_, '_> {
         Some((to, bytes.and_then(decode::direct_access_size)))
     }
 
-    /// Keep the object that an instruction names together with what it accesses outside of it, as assembly may have it (`a+4(%rip)`).
-    /// False if that is outside the section, or too far away.
+    /// Keep the named object together with an access outside of it, as in assembly (`a+4(%rip)`). Returns false if
+    /// the access is outside of the section or too far away.
     fn keeps_its_access_together(&mut self, rela: &Rela, value: u64, data: &mut Data) -> bool {
         let ReferenceSource::Code(text) = self.source else { return true };
         let Some((to, Some(size))) = self.access(rela, text) else { return true };
@@ -283,8 +282,7 @@ impl PointerReader<'_, '_, '_> {
         }
     }
 
-    /// Whether a relocation by name leads to where the name alone says, as far as that is asked for: in compiled code
-    /// anything may be added to a name.
+    /// Whether a relocation by name leads into the named object. In compiled code any addend is allowed.
     fn is_of_its_object(&self, rela: &Rela, value: u64, data: &Data) -> bool {
         let (ty, addend) = (type_of(rela), rela.r_addend.get(LE));
         match self.source {
@@ -305,7 +303,7 @@ impl PointerReader<'_, '_, '_> {
     }
 }
 
-/// The offset in the target's section that the displacement of an instruction means, if that is what is relocated.
+/// The offset in the target's section that a relocated displacement means.
 pub(super) fn displacement(rela: &Rela, instruction: &Instruction) -> Option<i64> {
     let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
     if place != instruction.displacement_at() || instruction.displacement().1 == 0 {

@@ -1,35 +1,32 @@
-//! What relocations against code mean: the function that each one leads to.
+//! The targets of relocations against code: the function of each.
 //!
-//! A relocation by section symbol means a place: `addend` for an absolute one, and for a PC-relative one in code `addend`
-//! plus the distance from the field to the end of the instruction, which decoding tells. In code that was not decoded that
-//! distance is 4 to 8 bytes. The place must be one instruction of one function, or the target section is refused. A
-//! PC-relative one in data means a place only if it is known what is added to it: see [`super::jump_tables`].
+//! A relocation by section symbol means a place. It is `addend` for an absolute one. In decoded code, a PC-relative
+//! one also has the distance from its field to the end of the instruction; in undecoded code this is 4 to 8 bytes.
+//! The place must be an instruction of one function, or the target section is refused. In data a PC-relative one
+//! needs a proved base: see [`super::jump_tables`].
 //!
-//! Addresses may be biased by a tag: one that lies just before a function is taken to mean that one as well, unless the address
-//! would then have a name ([`NamedFunctions`]).
+//! A tag may bias an address. An address just before a function may mean this function, unless it would then have a
+//! name ([`NamedFunctions`]).
 //!
-//! A relocation by function symbol stays as it is. It must lead into the part that holds the symbol, since that is what
-//! keeps it; a PC-relative one in data (`.long f - table`) is taken to mean the function itself.
+//! A relocation by function symbol does not change. It must lead into the part of the symbol, which the symbol keeps.
+//! A PC-relative one in data (`.long f - table`) means the function.
 
 use object::endian::LittleEndian as LE;
 
-use super::context::SplitContext;
-use super::division::{SectionPlace, TextPlace};
+use super::division::{SectionPlace, SplitContext, TextPlace};
 use super::metadata::Metadata;
 use super::text::{InstructionCursor, SplitOutcome, Text};
 use crate::ids::SymbolIdx;
 use crate::limit::Limit;
 use crate::native::decode::{Field, Instruction};
-use crate::native::eh_frame::{self, RecordKind};
 use crate::native::relocations::types::{
     R_X86_64_32, R_X86_64_32S, R_X86_64_64, R_X86_64_GOTOFF64, R_X86_64_PC32, R_X86_64_PC64, R_X86_64_PLT32,
 };
 use crate::native::relocations::{self, Rela, ignores_addend, symbol_of, type_of};
 use crate::native::sections::is_eh_frame;
-use crate::native::tables::Result;
 use crate::summary::{AtomKind, Binding, Definition, Symbol, SymbolKind, Target, atom_flags};
 
-/// A relocation by section symbol and the place that it means.
+/// A relocation by section symbol, and its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RetargetedRelocation {
     pub(super) at: SectionPlace,
@@ -54,25 +51,26 @@ pub(super) struct DataReference {
     pub(super) from: Option<(usize, u64)>,
 }
 
-/// What the relocations of an object say.
+/// The references of an object's relocations.
 #[derive(Debug, Default)]
 pub(super) struct SplitReferences {
     pub(super) retargets: Vec<RetargetedRelocation>,
-    /// Jumps by section symbol: the field, and where it leads.
+    /// Jumps by section symbol: the field and the target.
     pub(super) jumps: Vec<(TextPlace, TextPlace)>,
-    /// Fields that hold a distance, sorted by place.
+    /// PC-relative fields in data, sorted by place.
     pub(super) relative: Vec<PcRelativeReference>,
-    /// Sorted; only collected if there are relative ones or addresses that look like no label.
+    /// Sorted. It is only filled if there are relative references, or addresses that look like no label.
     pub(super) data: Vec<DataReference>,
-    /// Text and offset of addresses that may mean the function behind them ([`Text::keep_biased_together`]), and where they are.
+    /// Addresses that may mean the next function ([`Text::keep_biased_together`]): text, offset, and the place of the
+    /// reference.
     pub(super) addresses: Vec<(usize, u64, SectionPlace)>,
-    /// Addresses in data that look like no label and are none, unless a table is there ([`super::jump_tables`]).
+    /// Addresses in data that are no labels, unless they are entries of a table ([`super::jump_tables`]).
     pub(super) mid_function_addresses: Vec<RetargetedRelocation>,
-    /// Text and offset of the functions that relocations name.
+    /// The functions that relocations name, by text and offset.
     pub(super) named: Vec<(usize, u64)>,
 }
 
-/// What the section holds that a relocation applies to.
+/// The contents of a section with relocations.
 #[derive(Clone, Copy)]
 pub(super) enum ReferenceSource {
     /// Decoded code: position of the text.
@@ -89,7 +87,7 @@ pub(super) fn read(
     context: &SplitContext<'_, '_>,
     metadata: &[Metadata],
     texts: &mut [Text<'_>],
-) -> Result<SplitReferences> {
+) -> SplitReferences {
     let mut found = SplitReferences::default();
     for own in context.relas.chunk_by(|a, b| a.0 == b.0) {
         let Some((section, _)) = own.first() else { continue };
@@ -97,8 +95,11 @@ pub(super) fn read(
             continue;
         }
         let source = source(context, texts, *section);
-        let begins = match source {
-            ReferenceSource::Unwind => begins(context, *section)?,
+        let begins: Vec<u64> = match source {
+            ReferenceSource::Unwind => {
+                let unwind = context.unwind.iter().filter(|unwind| unwind.index == *section);
+                unwind.flat_map(|unwind| unwind.fdes().map(|fde| fde.pc_begin())).collect()
+            }
             _ => Vec::new(),
         };
         let mut reader = ReferenceReader {
@@ -117,7 +118,7 @@ pub(super) fn read(
         found.data = Vec::new();
     } else {
         for symbol in context.symbols.iter().filter(|s| s.kind != SymbolKind::Section) {
-            // Whatever has a name is an object of its own.
+            // A named symbol is an object of its own.
             if let Definition::Atom(atom) = symbol.definition
                 && let Some(section) = context.section_of(atom)
                 && context.text_of(section).is_none()
@@ -139,10 +140,10 @@ pub(super) fn read(
     for text in texts.iter_mut() {
         text.form_parts();
     }
-    Ok(found)
+    found
 }
 
-/// Places of relocations are unique, or what a table by place says would be a guess.
+/// Refuse the targets of two relocations at one place, because tables by place must be unambiguous.
 pub(super) fn one_meaning_each(texts: &mut [Text<'_>], retargets: &mut [RetargetedRelocation]) {
     retargets.sort_unstable();
     for pair in retargets.windows(2) {
@@ -177,14 +178,6 @@ pub(super) fn source(context: &SplitContext<'_, '_>, texts: &[Text<'_>], section
     }
 }
 
-/// Where the FDEs of an unwind section have their `pc_begin`.
-fn begins(context: &SplitContext<'_, '_>, section: u32) -> Result<Vec<u64>> {
-    let places: Vec<u64> = context.relas_of(section).iter().map(|(_, r)| r.r_offset.get(LE)).collect();
-    let records = eh_frame::split(context.tables.data(section)?, &places).unwrap_or_default();
-    let fdes = records.iter().filter(|r| matches!(r.kind, RecordKind::Fde { .. }));
-    Ok(fdes.map(|r| r.pc_begin()).collect())
-}
-
 struct ReferenceReader<'c, 'a, 't> {
     context: &'c SplitContext<'a, 't>,
     section: u32,
@@ -217,14 +210,14 @@ impl ReferenceReader<'_, '_, '_> {
             let from = self.context.describe(self.section);
             let why = format!("relocation of type {ty} at {place:#x} of section {from}: {what}");
             match self.source {
-                // What is not loaded says nothing of what code does.
+                // An unloaded section does not affect code.
                 ReferenceSource::Other => target.keep_undivided(limit, why),
                 _ => target.refuse(limit, why),
             }
         }
     }
 
-    /// The instruction that a relocation is in, for decoded code.
+    /// The instruction of a relocation in decoded code.
     fn instruction(&mut self, rela: &Rela, texts: &[Text<'_>]) -> Option<Instruction> {
         let ReferenceSource::Code(source) = self.source else { return None };
         self.instructions.seek(texts.get(source)?, rela.r_offset.get(LE)).copied()
@@ -271,7 +264,7 @@ impl ReferenceReader<'_, '_, '_> {
             }
             Some(_) if target.is_boundary(offset) || !target.decoded => {
                 if !instruction.is_some_and(|i| i.field == Field::Branch) {
-                    // A table of labels is of the function that they are in.
+                    // A table of labels belongs to their function.
                     let own = match instruction {
                         Some(_) if self.section != target.section => None,
                         Some(_) => target.function_at(place),
@@ -309,7 +302,7 @@ impl ReferenceReader<'_, '_, '_> {
         }
     }
 
-    /// Code that was not decoded: every place that the relocation may mean is in one part.
+    /// In undecoded code, every place that the relocation may mean must be in one part.
     fn in_raw_code(
         &self,
         rela: &Rela,
@@ -326,7 +319,7 @@ impl ReferenceReader<'_, '_, '_> {
                 let first = parts.next().flatten();
                 offset(4).filter(|_| first.is_some() && parts.all(|p| p == first))
             }
-            // A base to which more is added would hardly be the start of a function.
+            // A base with an addend would hardly be the start of a function.
             R_X86_64_64 | R_X86_64_32 | R_X86_64_32S => offset(0).filter(|t| {
                 target.function_at(*t).is_some_and(|f| target.functions.get(f).is_some_and(|f| f.start == *t))
             }),
@@ -360,14 +353,14 @@ impl ReferenceReader<'_, '_, '_> {
             ReferenceSource::Unwind | ReferenceSource::Other => return Ok(()),
             _ if ignores_addend(ty) => return Ok(()),
             ReferenceSource::Code(_) => instruction.and_then(|i| meaning(rela, &i)),
-            // Anything from the last byte of the field to the end of the longest instruction.
+            // The addend may be from the last byte of the field to the end of the longest instruction.
             ReferenceSource::Raw
                 if matches!(ty, R_X86_64_PC32 | R_X86_64_PLT32) && (-8..=-4).contains(&addend) =>
             {
                 return Ok(());
             }
             ReferenceSource::Raw => None,
-            // The distance to a table, whose start is not known here.
+            // It is a distance to a table whose start is unknown here.
             ReferenceSource::Data if matches!(ty, R_X86_64_PC32 | R_X86_64_PC64) => return Ok(()),
             ReferenceSource::Data => Some(addend),
         };
@@ -379,7 +372,7 @@ impl ReferenceReader<'_, '_, '_> {
         }
     }
 
-    /// Note a reference to data, for telling where tables begin.
+    /// Note a reference to data, to find the starts of tables.
     fn to_data(
         &self,
         rela: &Rela,
@@ -409,8 +402,8 @@ impl ReferenceReader<'_, '_, '_> {
     }
 }
 
-/// Whether a place in data is of assembly's own (`1: nop; .pushsection places; .quad 1b`), which names places in code as they
-/// are: no object has it, and the name of the section is none that compilers choose.
+/// Whether a place in data belongs to assembly (`1: nop; .pushsection places; .quad 1b`), which names places in code
+/// directly: it is in no object, and compilers do not choose its section's name.
 pub(super) fn is_hand_written(context: &SplitContext<'_, '_>, (section, place): SectionPlace) -> bool {
     let header = context.tables.sections.get(section as usize);
     let chosen = header.is_none_or(|header| context.tables.name(header.name).starts_with(b"."));
@@ -423,12 +416,12 @@ pub(super) fn is_hand_written(context: &SplitContext<'_, '_>, (section, place): 
     !chosen && !context.symbols.iter().any(holds)
 }
 
-/// The functions that each address in data names: an address without a name is not one of theirs less a tag.
+/// The functions that data names. An address without a name is not one of these less a tag.
 struct NamedFunctions {
-    /// By text and function: no local symbol is in it. Compilers use the name of each other one in data; in code clang may
-    /// have an address relative to a label (`.Lf$local`).
+    /// By text and function: it has no local symbol. Compilers use the names of such functions in data. In code clang
+    /// may use an address relative to a label (`.Lf$local`).
     global: Vec<Vec<bool>>,
-    /// Section, start and end of the objects in data, sorted: what is of one is no assembly of a program's own.
+    /// The objects in data: section, start and end, sorted. They are not assembly of the program.
     objects: Vec<(u32, u64, u64)>,
 }
 
@@ -457,7 +450,7 @@ impl NamedFunctions {
         NamedFunctions { global, objects }
     }
 
-    /// Whether an address at this place, without a name, can't be one of the function behind `offset` less a tag.
+    /// Whether an unnamed address at this place can't mean the function behind `offset` less a tag.
     fn excludes(&self, (section, place): SectionPlace, texts: &[Text<'_>], text: usize, offset: u64) -> bool {
         let before = self.objects.partition_point(|(s, start, _)| (*s, *start) <= (section, place));
         let object = before.checked_sub(1).and_then(|at| self.objects.get(at));
@@ -468,13 +461,12 @@ impl NamedFunctions {
     }
 }
 
-/// Whether the relocation at `place` makes an operand that reads or writes memory.
+/// Whether the relocation at `place` is in an operand that reads or writes memory.
 fn accesses(instruction: &Instruction, place: u64) -> bool {
     instruction.field == Field::RipRelative { access: true } && instruction.displacement_at() == place
 }
 
-/// What a relocation in a decoded instruction adds to its symbol to get at the place that the instruction means; `None`
-/// where that can't be told.
+/// The distance from the symbol of a relocation in a decoded instruction to the meant place; `None` if it is unknown.
 fn meaning(rela: &Rela, instruction: &Instruction) -> Option<i64> {
     let (place, addend) = (rela.r_offset.get(LE), rela.r_addend.get(LE));
     let is_displacement = place == instruction.displacement_at() && instruction.displacement().1 != 0;
@@ -484,7 +476,7 @@ fn meaning(rela: &Rela, instruction: &Instruction) -> Option<i64> {
         {
             addend.checked_add(i64::try_from(instruction.end().checked_sub(place)?).ok()?)
         }
-        // What registers are added to an absolute displacement is not known; GOTOFF64 is an immediate.
+        // The registers that are added to an absolute displacement are unknown. GOTOFF64 is an immediate.
         R_X86_64_64 | R_X86_64_32 | R_X86_64_32S if is_displacement => {
             (instruction.field == Field::Displacement { registers: false }).then_some(addend)
         }

@@ -1,17 +1,18 @@
-//! A section of code while it is divided: its functions, what was read of it, and which functions stay together.
+//! A section of code during division: its functions, instructions and references, and the functions that are kept
+//! together.
 //!
-//! Ties only add up, and the first reason to keep the section whole is the one that counts, so the order of the steps does not
-//! decide what is divided. Left out: the steps themselves.
+//! Ties only accumulate, and the first reason to keep the section whole counts, so the order of steps does not
+//! matter.
 
 use super::division::IntraSectionReference;
 use crate::limit::Limit;
 use crate::native::decode::{self, Flow, Instruction};
 use crate::summary::{Atom, AtomKind, atom_flags};
 
-/// A step of the division; its error is the limit that keeps the section whole, and what was found there.
+/// The result of a step of division. The error is the limit that keeps the section whole, with the finding.
 pub(super) type SplitOutcome<T = ()> = Result<T, (Limit, String)>;
 
-/// How far before a function an address still means it, in bytes: tags of pointers are smaller.
+/// The maximum distance of a tagged address before its function, in bytes.
 const MAX_BIAS: u64 = 8;
 
 /// The reason that ties functions into one part.
@@ -19,15 +20,14 @@ const MAX_BIAS: u64 = 8;
 pub(super) enum Tie {
     /// An address in the section, at this offset, that may mean the function or, with a tag, the next one.
     TaggedAddress(u64),
-    /// An address at this offset without a name, which may be the sum of a number and the address of a function that nothing refers to.
+    /// An unnamed address at this offset, which may be computed from an otherwise unreferenced function.
     UnnamedAddress(u64),
     /// A branch too short for a relocation, or code that falls through into the next function.
     Branch,
     /// A distance in a table without a proved base.
     Distance,
-    /// One unwind record describes all of them.
     UnwindRecord,
-    /// Apart from each other they could not keep their alignment.
+    /// They would lose their alignment if moved apart.
     Alignment,
 }
 
@@ -65,79 +65,75 @@ impl Tie {
 /// A function, or several that share bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Function {
-    /// The first byte of its code: the symbol's, or an earlier one where an FDE begins earlier.
+    /// The start of its code: that of the symbol, or of an FDE that begins earlier.
     pub(super) start: u64,
-    /// Behind the last byte that a symbol covers.
+    /// The end of the code, by its symbol.
     pub(super) end: u64,
-    /// Where the instructions without effect begin that lie before `start` and may be patched; else `start`.
+    /// The start of the patchable padding before `start`, or `start`.
     pub(super) prefix: u64,
-    /// The largest power of two that divides the offset of a symbol of it: what the section may have guaranteed.
+    /// The largest power of two that divides the offset of a symbol of it. The section may guarantee this alignment.
     pub(super) align: u64,
     /// An FDE describes its first instruction.
     pub(super) described: bool,
-    /// The name of a symbol at its start says that it is a part that another function jumps into.
+    /// A symbol at its start has the name of a part that another function jumps into.
     pub(super) cold: bool,
-    /// Its instructions: the piece of [`Text::instructions`] and where in it.
+    /// Its instructions: the index in [`Text::instructions`], and the range in that list.
     pub(super) instructions: (usize, std::ops::Range<usize>),
 }
 
 impl Function {
-    /// Whether a compiler wrote it: it is described, or named as compilers name parts. Others may be compiled or not.
+    /// Whether a compiler provably wrote it: it has an FDE, or the name of a compiler's part.
     pub(super) fn is_compiled(&self) -> bool {
         self.described || self.cold
     }
 }
 
-/// An executable section that may be divided, or from which references into such sections go.
-#[derive(Debug)]
+/// An executable section that may be divided, or that refers to such sections.
+#[derive(Debug, Default)]
 pub(super) struct Text<'a> {
     pub(super) section: u32,
     pub(super) bytes: &'a [u8],
-    /// The functions of the section, ascending and apart from each other.
+    /// The functions in ascending order, without overlaps.
     pub(super) functions: Vec<Function>,
-    /// How many places have a function symbol: with one there is nothing to gain.
+    /// The number of places with a function symbol. With one, division has no gain.
     pub(super) places: usize,
-    /// `joins[i]`: function i stays together with function i + 1. Kept as differences until [`Text::form_parts`].
+    /// `joins[i]`: function i stays together with function i + 1. [`Text::form_parts`] sums up these differences.
     pub(super) joins: Vec<i32>,
     /// The reason of each join, with its first function.
     pub(super) ties: Vec<(usize, Tie)>,
-    /// For each function its part, ascending; the number of the part's first function.
+    /// By function: its part, which has the number of its first function.
     pub(super) part: Vec<usize>,
-    /// The instructions of all functions, ascending, in the pieces that were decoded apart from each other.
+    /// The instructions of all functions in ascending order, in a list for each decoding task.
     pub(super) instructions: Vec<Vec<Instruction>>,
-    /// A bit for each byte: whether an instruction begins there.
+    /// By byte: a bit that says whether an instruction begins there.
     pub(super) boundaries: Vec<u64>,
     /// All instructions of all functions are known.
     pub(super) decoded: bool,
     /// References from one function to another that have no relocation.
     pub(super) intra_section_refs: Vec<IntraSectionReference>,
-    /// Jumps from one function to another without relocation: the displacement and where it leads.
+    /// Jumps from one function to another without a relocation: the displacement and the target.
     pub(super) jumps: Vec<(u64, u64)>,
-    /// The functions that others lead into by fields too short for a relocation, or by falling into them.
+    /// The functions that others reach by short fields or by falling through.
     pub(super) short_branch_links: Vec<usize>,
-    /// Addresses in the section that code of it has without a relocation.
+    /// Addresses in the section that its code takes without a relocation.
     pub(super) address_taken_offsets: Vec<u64>,
-    /// A table leads into it whose base is not proved: it is divided, but not understood.
+    /// A table without a proved base leads into it. It is divided, but its values are not analysed.
     pub(super) has_loose_tables: bool,
-    /// Why it is not understood: its functions are neither distinguished nor followed.
+    /// The reason why it is not understood. Its functions are neither divided nor analysed.
     pub(super) refusal: Option<(Limit, String)>,
-    /// Why it may not be divided although it is understood.
+    /// The reason why it is not divided although it is understood.
     pub(super) undivided: Option<(Limit, String)>,
 }
 
 impl Text<'_> {
     /// The section is not understood. The first reason is the one that counts.
     pub(super) fn refuse(&mut self, limit: Limit, detail: impl Into<String>) {
-        if self.refusal.is_none() {
-            self.refusal = Some((limit, detail.into()));
-        }
+        self.refusal.get_or_insert_with(|| (limit, detail.into()));
     }
 
     /// The section is understood, but may not be divided. The first reason is the one that counts.
     pub(super) fn keep_undivided(&mut self, limit: Limit, detail: impl Into<String>) {
-        if self.undivided.is_none() {
-            self.undivided = Some((limit, detail.into()));
-        }
+        self.undivided.get_or_insert_with(|| (limit, detail.into()));
     }
 
     /// The function whose code holds this offset; `None` in padding and outside.
@@ -152,7 +148,7 @@ impl Text<'_> {
         self.functions.get(found).filter(|f| f.prefix <= offset).map(|_| found)
     }
 
-    /// Metadata says that the bytes from `offset` on belong to the function there, or to the next one.
+    /// Extend the function at `offset` or the next one to begin there, as metadata says.
     pub(super) fn extend_to(&mut self, offset: u64) {
         let next = self.functions.partition_point(|f| f.end <= offset);
         let Some(function) = self.functions.get_mut(next) else {
@@ -161,7 +157,6 @@ impl Text<'_> {
         };
         let before = self.bytes.get(offset as usize..function.start as usize);
         match before {
-            // It is in the function.
             None => {}
             Some(before) if decode::is_padding(before) => function.prefix = function.prefix.min(offset),
             Some(_) => {
@@ -198,12 +193,13 @@ impl Text<'_> {
         instructions.any(|i| matches!(i.flow, Flow::JumpRegister | Flow::JumpMemory))
     }
 
-    /// The part that holds this offset of a function.
+    /// The part of this offset of a function.
     pub(super) fn part_at(&self, offset: u64) -> Option<usize> {
         self.part.get(self.function_at(offset)?).copied()
     }
 
-    /// Where a part begins. Padding belongs to the function before it, and what is before the first one to that.
+    /// The start of a part. Padding belongs to the function before it, and bytes before the first function to this
+    /// one.
     pub(super) fn part_start(&self, part: usize) -> u64 {
         if part == 0 { 0 } else { self.functions.get(part).map_or(0, |f| f.prefix) }
     }
@@ -221,8 +217,8 @@ impl Text<'_> {
         }
     }
 
-    /// Keep the function that holds `offset` with the next one if that begins within the reach of a bias. Programs store
-    /// `f - 1` where they tag pointers; it looks like an address in the function before.
+    /// Keep the function that holds `offset` with the next one, if that begins within the reach of a tag. Programs
+    /// that tag pointers store `f - 1`, which looks like an address in the function before.
     pub(super) fn keep_biased_together(&mut self, offset: u64) {
         let Some(function) = self.function_at(offset) else { return };
         let next = self.functions.get(function + 1);
@@ -252,22 +248,23 @@ impl Text<'_> {
         parts
     }
 
-    /// Whether an address in code is neither that of a function nor that of the next one with a bias. Compilers add what a program
-    /// adds to an address (`(uintptr_t)f + 77`), so that it may mean any function.
+    /// Whether an address in code is neither that of a function nor that of the next one with a tag. Compilers add a
+    /// program's offset to an address (`(uintptr_t)f + 77`), so it may mean any function.
     pub(super) fn is_far_from_start(&self, offset: u64) -> bool {
         let Some(function) = self.function_at(offset) else { return false };
         let starts = |f: usize| self.functions.get(f).map(|f| f.start);
         starts(function) != Some(offset) && starts(function + 1).is_none_or(|next| next - offset > MAX_BIAS)
     }
 
-    /// Parts begin where the alignment of each function in them can be kept: a part is moved as a whole, and one that begins
-    /// at a multiple of 16 can't hold a function that is aligned to 64. It takes in the functions before it instead.
+    /// Make parts begin where the alignment of all their functions can be kept. A part is moved as a whole, so one
+    /// that begins at a multiple of 16 can't have a function that is aligned to 64. Such a part is joined with the
+    /// functions before it.
     pub(super) fn keep_aligned_together(&mut self, section_align: u64) {
         let mut align = 1;
         for i in (1..self.functions.len()).rev() {
             let Some(function) = self.functions.get(i) else { continue };
             align = section_align.min(function.align).max(align);
-            // Parts have the number of their first function.
+            // A part has the number of its first function.
             if self.part.get(i) != Some(&i) {
                 continue;
             }
@@ -279,7 +276,6 @@ impl Text<'_> {
         self.form_parts();
     }
 
-    /// Work out [`Text::part`] from the joins that were found.
     pub(super) fn form_parts(&mut self) {
         let (mut depth, mut first) = (0, 0);
         self.part.clear();
@@ -292,7 +288,7 @@ impl Text<'_> {
         }
     }
 
-    /// Whether anything would come of dividing it.
+    /// Whether a division has a gain.
     pub(super) fn is_worth_it(&self) -> bool {
         self.places > 1
     }
@@ -308,7 +304,7 @@ pub(super) struct TiedPart {
     pub(super) why: String,
 }
 
-/// A place in the instructions of a [`Text`] that only goes forward.
+/// A place in the instructions of a [`Text`] that only moves forward.
 #[derive(Debug, Default)]
 pub(super) struct InstructionCursor {
     pub(super) function: usize,
@@ -317,7 +313,7 @@ pub(super) struct InstructionCursor {
 }
 
 impl InstructionCursor {
-    /// The instruction that holds the byte at this offset, which is not before the one that was asked for last.
+    /// The instruction that holds the byte at this offset. Offsets must not decrease.
     pub(super) fn seek<'t>(&mut self, text: &'t Text<'_>, offset: u64) -> Option<&'t Instruction> {
         while text.functions.get(self.function)?.end <= offset {
             *self = InstructionCursor { function: self.function + 1, next: 0 };

@@ -1,38 +1,36 @@
-//! Addresses that may mean another function than the one at which they lead.
+//! Addresses that may mean another function than the one that begins there.
 //!
-//! `lea g(%rip)` and `lea f+77(%rip)` are the same bytes where `g` begins 77 bytes behind the local function `f`: the assembler resolves
-//! both, or makes both relocations by the section symbol. What is said by name is not in doubt, and the assembler keeps the names
-//! of functions that are not local. So there are two signs that another function is meant than the one that begins there:
+//! `lea g(%rip)` and `lea f+77(%rip)` are the same bytes if `g` begins 77 bytes behind the local function `f`: the
+//! assembler resolves both, or makes both relocations by the section symbol. A reference by name is clear, and the
+//! assembler keeps the names of global functions. There are two signs of another target:
 //!
-//! - only names that are not local belong to the function that begins there: the section is refused;
-//! - nothing in the object refers to some local function near by: compilers emit those only if something does, and what programs add to
-//!   the address of a function is small ([`MAX_ADDED`]). Both functions stay together, with what lies between them.
+//! - Only global names belong to the function that begins there. Then the section is refused.
+//! - No reference exists to a local function near by. Compilers emit local functions only if they are used, and
+//!   programs add small numbers ([`MAX_ADDED`]). Both functions and those between them are kept together.
 //!
-//! Left out: a local function that something else refers to besides, where the other one is local too. With
-//! `-ffat-lto-objects` gcc emits many functions that nothing refers to, so that one far away says nothing.
+//! A local function with another reference is not considered, if the other function is local too. With
+//! `-ffat-lto-objects` gcc emits many unreferenced functions, so one far away proves nothing.
 
-use super::context::SplitContext;
-use super::division::SectionPlace;
+use super::division::{SectionPlace, SplitContext};
 use super::references::{SplitReferences, is_hand_written};
 use super::text::{Text, Tie};
 use crate::limit::Limit;
 use crate::summary::{Binding, Definition, SymbolKind};
 
-/// How much programs add to the address of a function, or take off it, in bytes.
+/// The largest number that programs add to a function's address or subtract from it, in bytes.
 const MAX_ADDED: u64 = 4096;
 
-/// What is known of a function.
 #[derive(Debug, Clone, Copy, Default)]
 struct FunctionFacts {
     /// A local symbol is at its start.
     local: bool,
     /// A symbol that is not local is in it.
     global: bool,
-    /// Something outside of it refers to it.
+    /// Code or data outside of it refers to it.
     referred: bool,
 }
 
-/// Refuse the sections in which an address is in doubt.
+/// Refuse the sections with an ambiguous address.
 pub(super) fn refuse(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>], found: &SplitReferences) {
     let mut known: Vec<Vec<FunctionFacts>> =
         texts.iter().map(|t| vec![FunctionFacts::default(); t.functions.len()]).collect();
@@ -50,7 +48,8 @@ pub(super) fn refuse(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>], fou
         let Some(text) = texts.get(index) else { continue };
         let function = text.function_at(symbol.value);
         let starts = text.starting_at(symbol.value).is_some();
-        // clang refers to no type hash (`-fsanitize=kcfi`): it lies before the function, and is read by its distance from it.
+        // clang does not refer to a type hash (`-fsanitize=kcfi`). It is before the function, and read by its
+        // distance.
         if context.tables.name(symbol.name).starts_with(b"__cfi_") {
             at(index, function, &|k| k.referred = true);
         }
@@ -79,7 +78,7 @@ pub(super) fn refuse(context: &SplitContext<'_, '_>, texts: &mut [Text<'_>], fou
         let starts = text.starting_at(retarget.target).is_some();
         let own = context.text_of(retarget.at.0) == Some(retarget.text)
             && text.function_at(retarget.at.1) == function;
-        // Entries of tables lead to labels of the function itself.
+        // Entries of tables lead to labels of their own function.
         let code = context.text_of(retarget.at.0).is_some();
         at(retarget.text, function, &|k| k.referred |= !own && (starts || code));
     }

@@ -1,9 +1,7 @@
-//! The trap that is a stub's body.
+//! Stubs: traps that replace functions.
 //!
-//! An `endbr64` where the original begins with one, then `ud2`; what is not that large has the longest end of it that fits, and a
-//! single byte is `into`, which 64-bit mode does not have (Intel SDM, "INT n"). So a stub is never larger than what it replaces, and
-//! running it is SIGILL. The trap number is the processor's own, so no handler of the program takes it for something that it
-//! planned. Left out: which functions become stubs, and the table that names them ([`stub_table`](super::stub_table)).
+//! A stub is `ud2`, behind an `endbr64` if the original has one. In one byte it is `into`, which is invalid in 64-bit mode
+//! (Intel SDM, "INT n"). So a stub is never larger than the original, and running it raises SIGILL.
 
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 const UD2: [u8; 2] = [0x0f, 0x0b];
@@ -23,7 +21,7 @@ pub(crate) fn is_stub(code: &[u8]) -> bool {
 }
 
 impl Code {
-    /// What stands for `original`; for nothing, nothing.
+    /// The stub of a function of these bytes. It is empty for an empty function.
     pub(super) fn of(original: &[u8]) -> Self {
         let has_endbr = original.starts_with(&ENDBR64) && original.len() > ENDBR64.len();
         let (prefix, room): (&[u8], usize) = match has_endbr {
