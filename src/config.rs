@@ -124,7 +124,7 @@ pub struct PruneOptions {
     pub cache: Option<PathBuf>,
     pub jobs: Option<usize>,
     /// At the level `pointers`: per cent of the live code that only mentions must keep, for functions to be followed.
-    pub gate: u8,
+    pub threshold: u8,
     /// The option `--prune-worth`, in bytes, as it was given: see [`estimate`](crate::estimate).
     pub worth: Option<u64>,
     /// The option `--prune-budget`, in bytes, as it was given: see [`PruneOptions::budget`].
@@ -176,7 +176,7 @@ impl Default for PruneOptions {
             cache: None,
             jobs: None,
             // Value flow costs as much as a few links, too much where only a smaller share of the live code is kept by mentions alone.
-            gate: 2,
+            threshold: 2,
             worth: None,
             budget: None,
             strict: false,

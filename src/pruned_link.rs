@@ -189,7 +189,7 @@ fn not_emitted_ahead(sources: EmissionInputs<'_>) -> Result<()> {
     let has_interface =
         |at: usize| inputs.files[inputs.modules[resolution.loaded[at]].file].interface.is_some();
     let is_missing = |at: &usize| {
-        !plan.modules[*at].is_untouched() && !matches!(emission_sources[*at], EmissionSource::Pruned(_))
+        !plan.modules[*at].passed_through && !matches!(emission_sources[*at], EmissionSource::Pruned(_))
     };
     let mut missing: Vec<usize> = (0..plan.modules.len()).filter(is_missing).collect();
     let mut files: Vec<_> = missing.iter().map(|at| inputs.modules[resolution.loaded[*at]].file).collect();

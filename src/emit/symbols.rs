@@ -10,7 +10,7 @@
 //! something refers to them, behind the local symbols of the input.
 //!
 //! Undefined symbols that nothing referred to in the input stay: they were put there for their effect on
-//! archives. Left out: resolution; `prevails_elsewhere` is taken from the plan.
+//! archives. Left out: resolution; [`SymbolFlags`] are taken from the plan.
 
 use object::elf;
 use summaries::{Definition, ModuleSummary};
@@ -20,7 +20,7 @@ use super::parts::{OffsetLocation, SplitSections};
 use super::sections::SectionDisposition;
 use super::symbol_table::{EmittedSymbol, EmittedSymbols, SymbolRun};
 use crate::error::{Error, Result, Stage};
-use crate::plan::{Action, ModulePlan};
+use crate::plan::{Action, ModulePlan, SymbolFlags};
 /// What the plan makes of a symbol's definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SymbolDisposition {
@@ -90,7 +90,7 @@ impl<'p> Symbols<'p> {
             disposition.push(match place {
                 SymbolPlace::Undefined => SymbolDisposition::Undefined,
                 _ if !dropped => SymbolDisposition::Defined,
-                _ if i >= input.first_global && plan.prevails_elsewhere.get(i) == Some(&true) => {
+                _ if i >= input.first_global && plan.symbol(i).has(SymbolFlags::PREVAILS_ELSEWHERE) => {
                     SymbolDisposition::Replaced
                 }
                 _ => SymbolDisposition::Gone,
@@ -127,7 +127,9 @@ impl<'p> Symbols<'p> {
 
     /// The definition that prevails elsewhere is itself dropped there; `None` where the plan does not say.
     pub(super) fn prevailing_dropped(&self, symbol: u32) -> Option<bool> {
-        self.plan.prevailing_dropped.get(symbol as usize).copied()
+        let flags = self.plan.symbol(symbol as usize);
+        let is_known = flags.has(SymbolFlags::DEFINITION_DROPPED) || flags.has(SymbolFlags::DEFINITION_KEPT);
+        is_known.then(|| flags.has(SymbolFlags::DEFINITION_DROPPED))
     }
 
     /// A relocation of the input names the symbol.
@@ -164,7 +166,7 @@ impl<'p> Symbols<'p> {
         if symbol.st_visibility() == elf::STV_DEFAULT || i < self.first_global {
             return false;
         }
-        self.plan.pin_visibility.is_empty() || self.plan.pin_visibility.get(i) == Some(&true)
+        !self.plan.symbol(i).has(SymbolFlags::DEFINITION_DROPPED)
     }
 
     /// Decide how each symbol appears. `runs` are the runs (old section, run; sorted) that need a section symbol.
@@ -209,7 +211,7 @@ impl<'p> Symbols<'p> {
                 }
                 (disposition, _) => disposition.unwrap_or(SymbolDisposition::Gone),
             };
-            let pinned = flag(&self.plan.pin_mention);
+            let pinned = self.plan.symbol(i).has(SymbolFlags::SEEN_BY_BITCODE);
             let entry = match disposition {
                 _ if i == 0 => EmittedSymbol::AsItWas,
                 SymbolDisposition::Defined => EmittedSymbol::AsItWas,

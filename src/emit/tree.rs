@@ -104,7 +104,7 @@ pub struct EmissionInputs<'s> {
 pub fn most_written(sources: EmissionInputs<'_>) -> u64 {
     let EmissionInputs { inputs, resolution, plan, .. } = sources;
     let is_written = |position: usize, module: ModuleId| {
-        inputs.modules[module].archive.is_some() || !plan.modules[position].is_untouched()
+        inputs.modules[module].archive.is_some() || !plan.modules[position].passed_through
     };
     let loaded = resolution.loaded.iter().enumerate().filter(|(i, m)| is_written(*i, **m)).map(|(_, m)| m);
     loaded.chain(&resolution.late).map(|module| inputs.module_bytes(*module).len() as u64).sum()
@@ -173,7 +173,7 @@ pub fn prepare(link: LinkInputs<'_>, plan: &Plan) -> Vec<Result<EmissionSource>>
     let ahead = EmittedAhead::of_link(config, inputs, resolution, plan);
     let one = |(position, (&module, summary)): (usize, (&ModuleId, &&ModuleSummary))| {
         let plan = &plan.modules[position];
-        if plan.is_untouched() {
+        if plan.passed_through {
             return Ok(EmissionSource::Original);
         }
         let made_ahead = ahead.as_ref().and_then(|ahead| ahead.get(inputs, module, summary, plan));
@@ -209,7 +209,7 @@ pub fn prepare_module(original: &[u8], summary: &ModuleSummary, plan: &ModulePla
 pub fn pruned_module(sources: EmissionInputs<'_>, position: usize) -> Result<Option<Cow<'_, [u8]>>> {
     let EmissionInputs { inputs, resolution, summaries, plan, emission_sources, .. } = sources;
     let (module, summary, plan) = (resolution.loaded[position], summaries[position], &plan.modules[position]);
-    if plan.is_untouched() {
+    if plan.passed_through {
         return Ok(None);
     }
     if let EmissionSource::Pruned(object) = &emission_sources[position] {

@@ -93,8 +93,9 @@ pub enum Binding {
 }
 
 /// ELF symbol visibility (`STV_*`), least to most constraining when merged: see [`Visibility::merge`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Visibility {
+    #[default]
     Default,
     Protected,
     Hidden,
@@ -383,6 +384,22 @@ impl ModuleSummary {
 
     pub fn symbol_name(&self, symbol: SymbolIdx) -> &[u8] {
         self.symbols.get(symbol.index()).map_or(&[], |s| self.name(s.name))
+    }
+
+    /// The atom that defines a symbol; `None` for an undefined or absolute one.
+    pub fn defining_atom(&self, symbol: SymbolIdx) -> Option<AtomIdx> {
+        match self.symbols.get(symbol.index())?.definition {
+            Definition::Atom(atom) | Definition::Common(atom) => Some(atom),
+            _ => None,
+        }
+    }
+
+    /// The atom of this module that a target names, whichever definition of a global symbol prevails.
+    pub fn target_atom(&self, target: Target) -> Option<AtomIdx> {
+        match target {
+            Target::Atom(atom) => Some(atom),
+            Target::Symbol(symbol) => self.defining_atom(symbol),
+        }
     }
 
     /// Append a name to the table.
