@@ -1,7 +1,6 @@
 //! Index, solver and plan from hand-written summaries: no compiler, no linker, no file.
 //!
-//! The resolution is made from the summaries by the plainest rule (first strong definition, else first weak one), so
-//! that what is tested is what comes after it.
+//! The resolution follows the simplest rule (first strong definition, else first weak one), because the tests are about later passes.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -68,7 +67,7 @@ impl Link {
         resolution
     }
 
-    /// What the index is built from.
+    /// The inputs from which the index is built.
     pub(crate) fn inputs<'l>(
         &'l self,
         inputs: &'l Inputs,

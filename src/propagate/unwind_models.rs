@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::error::lossy;
 use crate::ids::{DsoId, ModuleId};
 use crate::index::{Index, LinkInputs, RootReason};
-use crate::inputs::runtime_libraries::{CXX_LIBRARIES, is_known};
+use crate::inputs::dso::{CXX_LIBRARIES, is_known};
 use crate::inputs::{DsoSymbol, Inputs};
 use crate::resolve::{GlobalSymbol, Prevailing, Resolution, symbols_of};
 

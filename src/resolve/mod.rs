@@ -1,7 +1,6 @@
-//! The pass resolve: which members are in the link, which definition prevails, what each symbol means.
+//! The pass resolve: the loaded members, the prevailing definitions, and the meaning of each symbol, as the linker decides them.
 //!
-//! Decided exactly as the linker behind us would (see the dialects). After this pass the set of modules, their
-//! order and every prevailing definition are fixed.
+//! After this pass the set of modules, their order and every prevailing definition are fixed.
 
 mod bitcode;
 mod linker_defined;
