@@ -28,7 +28,7 @@ pub enum Icf {
 
 /// Which linker's rules hold: the one behind us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
+pub enum Flavor {
     Lld,
     Mold,
     Bfd,
@@ -50,7 +50,7 @@ pub enum OutputKind {
 #[derive(Debug, Clone)]
 pub struct Linker {
     pub path: PathBuf,
-    pub dialect: Dialect,
+    pub flavor: Flavor,
     /// Neither an option nor the name of a shim says which linker of several is meant.
     pub is_our_choice: bool,
 }
@@ -442,7 +442,7 @@ impl Config {
 
     /// Whether lld collects dead sections of the objects that it gets. No object has to be rewritten for those.
     pub fn lld_collects(&self) -> bool {
-        self.gc_sections && self.linker.dialect == Dialect::Lld
+        self.gc_sections && self.linker.flavor == Flavor::Lld
     }
 
     /// Whether nobody needs the debug information of objects from which something goes.

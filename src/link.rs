@@ -19,7 +19,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus, Output};
 
-use crate::config::{Config, Dialect, InputArg};
+use crate::config::{Config, Flavor, InputArg};
 use crate::emit::CopyNames;
 use crate::emit::tree::{EmittedLink, LineWord};
 use crate::error::{Error, Result, Stage};
@@ -198,7 +198,7 @@ pub fn rewrite_side_outputs(
         let text = std::fs::read(path).map_err(failed)?;
         let mut text = restore_paths(&text, names, workspace, config);
         if let (true, Some(opened)) = (Some(path) == config.depfile.as_ref(), opened) {
-            text = dependencies(&text, opened, config.linker.dialect);
+            text = dependencies(&text, opened, config.linker.flavor);
         }
         std::fs::write(path, text).map_err(failed)?;
     }
@@ -235,16 +235,16 @@ pub fn wild_dependencies(config: &Config, inputs: &Inputs) -> Vec<String> {
 
 /// The dependency file with each file that the plain link opens, once, in its order: a rule, then an empty rule for
 /// each file. lld and GNU ld write one file per line, mold all on one line.
-fn dependencies(text: &[u8], opened: &[String], dialect: Dialect) -> Vec<u8> {
-    let separator: &[u8] = match dialect {
-        Dialect::Mold | Dialect::Wild => b" ",
-        Dialect::Lld => b" \\\n ",
-        Dialect::Bfd | Dialect::Gold => b" \\\n  ",
+fn dependencies(text: &[u8], opened: &[String], flavor: Flavor) -> Vec<u8> {
+    let separator: &[u8] = match flavor {
+        Flavor::Mold | Flavor::Wild => b" ",
+        Flavor::Lld => b" \\\n ",
+        Flavor::Bfd | Flavor::Gold => b" \\\n  ",
     };
     let target = text.iter().position(|c| *c == b':').map_or(&[][..], |end| &text[..end]);
     // wild does not escape names.
     let escaped =
-        |file: &String| if dialect == Dialect::Wild { file.clone() } else { file.replace(' ', "\\ ") };
+        |file: &String| if flavor == Flavor::Wild { file.clone() } else { file.replace(' ', "\\ ") };
     let mut out = target.to_vec();
     out.push(b':');
     for file in opened {
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn dependency_file_has_all_that_was_opened() {
         let text =
-            dependencies(b"out: \\\n  x\n\nx:\n", &["a.o".to_owned(), "li b.a".to_owned()], Dialect::Lld);
+            dependencies(b"out: \\\n  x\n\nx:\n", &["a.o".to_owned(), "li b.a".to_owned()], Flavor::Lld);
         assert_eq!(text, b"out: \\\n a.o \\\n li\\ b.a\n\na.o:\n\nli\\ b.a:\n");
     }
 }

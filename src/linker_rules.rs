@@ -3,7 +3,7 @@
 //! A pass asks for the rule that it needs. Only the simulations of extraction, the search for inputs and the command line go by the
 //! flavor itself.
 
-use crate::config::{Config, Dialect};
+use crate::config::{Config, Flavor};
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $rule:ident: $($linker:ident)|+;)*) => {
@@ -14,8 +14,8 @@ macro_rules! rules {
         }
 
         impl LinkerRules {
-            const fn of(linker: Dialect) -> Self {
-                LinkerRules { $($rule: matches!(linker, $(Dialect::$linker)|+),)* }
+            const fn of(linker: Flavor) -> Self {
+                LinkerRules { $($rule: matches!(linker, $(Flavor::$linker)|+),)* }
             }
         }
     };
@@ -119,20 +119,20 @@ rules! {
     waits_for_lines: Lld;
 }
 
-impl Dialect {
+impl Flavor {
     /// The rules of this linker for resolution and output.
     pub fn rules(self) -> &'static LinkerRules {
-        const LLD: LinkerRules = LinkerRules::of(Dialect::Lld);
-        const MOLD: LinkerRules = LinkerRules::of(Dialect::Mold);
-        const BFD: LinkerRules = LinkerRules::of(Dialect::Bfd);
-        const GOLD: LinkerRules = LinkerRules::of(Dialect::Gold);
-        const WILD: LinkerRules = LinkerRules::of(Dialect::Wild);
+        const LLD: LinkerRules = LinkerRules::of(Flavor::Lld);
+        const MOLD: LinkerRules = LinkerRules::of(Flavor::Mold);
+        const BFD: LinkerRules = LinkerRules::of(Flavor::Bfd);
+        const GOLD: LinkerRules = LinkerRules::of(Flavor::Gold);
+        const WILD: LinkerRules = LinkerRules::of(Flavor::Wild);
         match self {
-            Dialect::Lld => &LLD,
-            Dialect::Mold => &MOLD,
-            Dialect::Bfd => &BFD,
-            Dialect::Gold => &GOLD,
-            Dialect::Wild => &WILD,
+            Flavor::Lld => &LLD,
+            Flavor::Mold => &MOLD,
+            Flavor::Bfd => &BFD,
+            Flavor::Gold => &GOLD,
+            Flavor::Wild => &WILD,
         }
     }
 }
@@ -140,6 +140,6 @@ impl Dialect {
 impl Config {
     /// The rules of the linker that does the link.
     pub fn rules(&self) -> &'static LinkerRules {
-        self.linker.dialect.rules()
+        self.linker.flavor.rules()
     }
 }

@@ -20,7 +20,7 @@ use super::ahead::EmittedAhead;
 use super::copy_names::CopyNames;
 use super::link_line::{begins_inputs, input_block, member_of};
 use super::{ExplicitDebug, archive, bitcode, cached, debug, object};
-use crate::config::{Config, Dialect, LineArg};
+use crate::config::{Config, Flavor, LineArg};
 use crate::error::{Error, Result, Stage, all_or_first_error};
 use crate::ids::{DsoId, ModuleId};
 use crate::index::LinkInputs;
@@ -114,7 +114,7 @@ pub fn most_written(sources: EmissionInputs<'_>) -> u64 {
 pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<EmittedLink> {
     let mut files = OutputFiles {
         dir,
-        dialect: sources.config.linker.dialect,
+        flavor: sources.config.linker.flavor,
         names: CopyNames::default(),
         outputs: Vec::new(),
     };
@@ -126,7 +126,7 @@ pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<EmittedLink> {
     for arg in &sources.config.line {
         if begins_inputs(sources, arg) {
             // lld searches the folders of a script only after it has read the script.
-            let first = if sources.config.linker.dialect == Dialect::Lld { scripts.len() } else { 0 };
+            let first = if sources.config.linker.flavor == Flavor::Lld { scripts.len() } else { 0 };
             line.extend(scripts.drain(..first).flat_map(|(_, words)| words).map(LineWord::Word));
             line.extend(block.take().into_iter().flatten().map(LineWord::Word));
         }
@@ -266,7 +266,7 @@ pub(super) enum FileContent {
 /// The files that are to be written, each with its contents.
 pub(super) struct OutputFiles<'d> {
     dir: &'d Path,
-    dialect: Dialect,
+    flavor: Flavor,
     names: CopyNames,
     outputs: Vec<(PathBuf, FileContent)>,
 }
@@ -277,9 +277,9 @@ impl OutputFiles<'_> {
         let base = original.rsplit('/').next().unwrap_or(original).to_owned();
         let folder = self.dir.join(self.names.originals.len().to_string());
         let path = folder.join(&base);
-        let named = match self.dialect {
-            Dialect::Mold => without_dots(Path::new(original)),
-            Dialect::Lld | Dialect::Bfd | Dialect::Gold | Dialect::Wild => original.to_owned(),
+        let named = match self.flavor {
+            Flavor::Mold => without_dots(Path::new(original)),
+            Flavor::Lld | Flavor::Bfd | Flavor::Gold | Flavor::Wild => original.to_owned(),
         };
         self.names.originals.push((base, named));
         self.outputs.push((path.clone(), content));

@@ -254,7 +254,7 @@ impl<'s> NamedRoots<'s> {
                 .chain(by_split_stack)
                 .map(str::as_bytes)
                 .collect(),
-            lists: scripts.name_matcher(sources.config.linker.dialect, sources.config.undefined_version),
+            lists: scripts.name_matcher(sources.config.linker.flavor, sources.config.undefined_version),
             by_opaque_bitcode: mentioned_by_opaque_bitcode(sources, index),
             declared: declared(sources, index),
             position_of,

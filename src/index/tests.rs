@@ -8,7 +8,7 @@ use summaries::{Binding, Definition, ModuleSummary, Visibility, text};
 
 use super::{Index, LinkInputs, RootReason, build};
 use crate::args::tests::interpret;
-use crate::config::{Config, Dialect};
+use crate::config::{Config, Flavor};
 use crate::ids::{AtomId, Id, ModuleId};
 use crate::inputs::Inputs;
 use crate::plan::{Action, plan};
@@ -25,7 +25,7 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(line: &str, texts: &[&str]) -> Self {
         let summaries = texts.iter().map(|t| text::parse(t).unwrap()).collect();
-        Link { summaries, config: interpret(Dialect::Lld, line) }
+        Link { summaries, config: interpret(Flavor::Lld, line) }
     }
 
     pub(crate) fn resolution(&self) -> Resolution<'_> {

@@ -22,7 +22,7 @@ use super::scripts::ScriptInputs;
 use super::scripts::implicit::{self, ScriptCommand};
 use super::search::{FoundFile, LibrarySearch, open};
 use super::{implicit_dsos, scripts};
-use crate::config::{Config, Dialect, InputArg, InputState};
+use crate::config::{Config, Flavor, InputArg, InputState};
 use crate::error::{Error, Result, Stage};
 use crate::ids::{DsoId, FileId, IdVec, ModuleId};
 
@@ -46,7 +46,7 @@ pub fn load(config: &Config) -> Result<Inputs> {
         inputs: Inputs::default(),
         scripts: FxHashMap::default(),
     };
-    if config.linker.dialect == Dialect::Bfd {
+    if config.linker.flavor == Flavor::Bfd {
         loader.scripts_of_gnu_ld();
     }
     for (origin, input) in config.inputs.iter().enumerate() {
@@ -132,8 +132,8 @@ impl Loader<'_> {
             InputArg::GroupStart => self.drafts.push(InputDraft { origin, item: DraftItem::GroupStart }),
             InputArg::GroupEnd => self.drafts.push(InputDraft { origin, item: DraftItem::GroupEnd }),
             InputArg::Script { path, state, lib } => {
-                let read = match self.config.linker.dialect {
-                    Dialect::Bfd => self.scripts.remove(&origin),
+                let read = match self.config.linker.flavor {
+                    Flavor::Bfd => self.scripts.remove(&origin),
                     _ => scripts::read_sections(path, &self.search, &mut self.inputs),
                 };
                 if let Some((file, named)) = read {
@@ -160,7 +160,7 @@ impl Loader<'_> {
             let Some((file, named)) = scripts::read_sections(path, &self.search, &mut self.inputs) else {
                 continue;
             };
-            self.inputs.scripts.without_default |= self.config.linker.dialect == Dialect::Bfd;
+            self.inputs.scripts.without_default |= self.config.linker.flavor == Flavor::Bfd;
             if !named.commands.is_empty() {
                 self.inputs.refuse(Some(file), Limit::UnmodelledScript, "inputs in a script of -dT");
             }
@@ -171,13 +171,13 @@ impl Loader<'_> {
     fn sections(&mut self, file: FileId, named: ScriptInputs, at: LinePlace) {
         let ScriptInputs { mut commands, without_inputs, .. } = named;
         let is_search = |c: &ScriptCommand| matches!(c, ScriptCommand::SearchDir(_));
-        match self.config.linker.dialect {
+        match self.config.linker.flavor {
             // The search has its folders already.
-            Dialect::Bfd => commands.retain(|c| !is_search(c)),
-            Dialect::Lld if self.config.nostdlib => commands.retain(|c| !is_search(c)),
-            Dialect::Lld | Dialect::Mold => {}
-            Dialect::Gold | Dialect::Wild if commands.is_empty() => {}
-            Dialect::Gold | Dialect::Wild => {
+            Flavor::Bfd => commands.retain(|c| !is_search(c)),
+            Flavor::Lld if self.config.nostdlib => commands.retain(|c| !is_search(c)),
+            Flavor::Lld | Flavor::Mold => {}
+            Flavor::Gold | Flavor::Wild if commands.is_empty() => {}
+            Flavor::Gold | Flavor::Wild => {
                 return self.inputs.refuse(
                     Some(file),
                     Limit::UnmodelledScript,
@@ -275,14 +275,14 @@ impl Loader<'_> {
                     self.drafts.push(InputDraft { origin: at.origin, item: DraftItem::GroupEnd })
                 }
                 // GNU ld takes it for a part of the adjacent name, lld and mold for a name.
-                ScriptCommand::Comma => match self.config.linker.dialect {
-                    Dialect::Bfd => {
+                ScriptCommand::Comma => match self.config.linker.flavor {
+                    Flavor::Bfd => {
                         self.inputs.refuse(Some(file), Limit::UnmodelledScript, "a comma between two names");
                     }
-                    Dialect::Lld | Dialect::Mold => {
+                    Flavor::Lld | Flavor::Mold => {
                         self.inputs.refuse(Some(file), Limit::LinkError, "a comma between two names");
                     }
-                    Dialect::Gold | Dialect::Wild => {}
+                    Flavor::Gold | Flavor::Wild => {}
                 },
                 ScriptCommand::SearchDir(directory) => self.search.add(Path::new(&directory)),
                 ScriptCommand::Input { name, as_needed } => {

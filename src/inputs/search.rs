@@ -17,7 +17,7 @@ use super::mapped::MappedFile;
 use super::recognise::{is_foreign_elf, recognise};
 use super::scripts::ScriptInputs;
 use super::scripts::implicit::ScriptCommand;
-use crate::config::{Config, Dialect};
+use crate::config::{Config, Flavor};
 use crate::made_ahead;
 
 /// The search path of a link.
@@ -85,7 +85,7 @@ impl<'a> LibrarySearch<'a> {
     /// The directories of GNU ld's own default script.
     fn defaults(&self) -> &[PathBuf] {
         self.defaults.get_or_init(|| {
-            let is_bfd = self.config.linker.dialect == Dialect::Bfd;
+            let is_bfd = self.config.linker.flavor == Flavor::Bfd;
             if !is_bfd || self.config.nostdlib || !self.has_default_script {
                 return Vec::new();
             }
@@ -105,7 +105,7 @@ impl<'a> LibrarySearch<'a> {
                 if static_only { vec![with(b".a")] } else { vec![with(b".so"), with(b".a")] }
             }
         };
-        if self.config.linker.dialect == Dialect::Wild {
+        if self.config.linker.flavor == Flavor::Wild {
             // A shared library in any folder comes before an archive; for a script, its own folder is first.
             let own = script.and_then(real_folder);
             let directories = own.iter().chain(&self.directories);
@@ -114,7 +114,7 @@ impl<'a> LibrarySearch<'a> {
             });
             return found.map_or(FoundFile::Nowhere, FoundFile::At);
         }
-        if self.config.linker.dialect == Dialect::Gold && name.as_bytes().contains(&b'/') {
+        if self.config.linker.flavor == Flavor::Gold && name.as_bytes().contains(&b'/') {
             // gold looks names up in lists of the files of each directory.
             return FoundFile::Nowhere;
         }
@@ -145,7 +145,7 @@ impl<'a> LibrarySearch<'a> {
     }
 
     fn acceptable(&self, path: &Path) -> bool {
-        let is_any = matches!(self.config.linker.dialect, Dialect::Lld | Dialect::Wild);
+        let is_any = matches!(self.config.linker.flavor, Flavor::Lld | Flavor::Wild);
         self.is_there(path) && (is_any || open(self.config, path).is_ok_and(|file| !is_foreign(&file.bytes)))
     }
 
@@ -168,7 +168,7 @@ impl<'a> LibrarySearch<'a> {
             }
             return at(path.to_owned());
         }
-        if self.config.linker.dialect == Dialect::Wild {
+        if self.config.linker.flavor == Flavor::Wild {
             let own = real_folder(script).map(|d| d.join(path)).filter(|p| self.is_there(p));
             return match (own.map_or_else(|| self.on_search_path(path), FoundFile::At), self.is_there(path)) {
                 (FoundFile::Nowhere, true) => FoundFile::At(path.to_owned()),
@@ -181,7 +181,7 @@ impl<'a> LibrarySearch<'a> {
         match (near, here) {
             (Some(near), Some(here)) if !same_file(&near, &here) => FoundFile::Ambiguous,
             // GNU ld finds it only if that folder is on the search path too.
-            (Some(near), None) if self.config.linker.dialect != Dialect::Bfd => FoundFile::At(near),
+            (Some(near), None) if self.config.linker.flavor != Flavor::Bfd => FoundFile::At(near),
             (_, Some(here)) => FoundFile::At(here),
             (_, None) => self.on_search_path(path),
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use rayon::prelude::*;
 use rustix::fs::{CWD, RenameFlags};
 
-use crate::config::{Config, Dialect, OutputKind};
+use crate::config::{Config, Flavor, OutputKind};
 use crate::error::{Error, Result, Stage};
 
 /// The prefix of folders of copies. Folders with it are removed if they are ours and not locked.
@@ -87,10 +87,10 @@ fn is_replaceable(config: &Config) -> bool {
 /// soname after it. Outputs with versions have one, and for gold all shared libraries.
 fn writes_its_name(config: &Config) -> bool {
     let has_versions = !config.version_scripts.is_empty() || !config.scripts.is_empty();
-    let may = match config.linker.dialect {
-        Dialect::Gold | Dialect::Mold => has_versions || config.output_kind == OutputKind::Shared,
-        Dialect::Lld => has_versions,
-        Dialect::Bfd | Dialect::Wild => false,
+    let may = match config.linker.flavor {
+        Flavor::Gold | Flavor::Mold => has_versions || config.output_kind == OutputKind::Shared,
+        Flavor::Lld => has_versions,
+        Flavor::Bfd | Flavor::Wild => false,
     };
     may && config.soname.is_none()
 }

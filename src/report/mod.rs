@@ -45,7 +45,7 @@ use crate::pruned_link::PruneOutcome;
 use accounting::Totals;
 use loaded::LoadedBytes;
 use names::{
-    atom_kind_name, binding_name, dialect_name, icf_name, level_name, module_kind_name, severity_name,
+    atom_kind_name, binding_name, flavor_name, icf_name, level_name, module_kind_name, severity_name,
     symbol_kind_name,
 };
 
@@ -103,7 +103,7 @@ impl Report {
             tool: format!("lto-prune {}", env!("CARGO_PKG_VERSION")),
             linker: LinkerReport {
                 path: config.linker.path.display().to_string(),
-                dialect: dialect_name(config.linker.dialect),
+                dialect: flavor_name(config.linker.flavor),
                 gc_sections: config.gc_sections,
                 icf: icf_name(config.icf),
             },

@@ -218,7 +218,7 @@ impl Lld<'_, '_> {
     fn looked_for(&self) -> Vec<ModuleId> {
         let config = self.link_symbols.config;
         let names =
-            self.link_symbols.inputs.scripts.name_matcher(config.linker.dialect, config.undefined_version);
+            self.link_symbols.inputs.scripts.name_matcher(config.linker.flavor, config.undefined_version);
         let ordered = &self.link_symbols.inputs.scripts.ordered_symbols;
         let states = self.states.iter().zip(&self.link_symbols.table.names);
         let module = |(state, name): (&LldState, &&[u8])| match *state {

@@ -8,7 +8,7 @@
 use super::link_symbols::LinkSymbols;
 use super::resolution::{DsoMention, Extraction};
 use super::symtab::Entry;
-use crate::config::{Defsym, Dialect};
+use crate::config::{Defsym, Flavor};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
 
@@ -55,7 +55,7 @@ pub(super) fn extract(link_symbols: &LinkSymbols<'_>) -> Extraction {
     let symbols = link_symbols.table.names.len();
     let mut s = Sequential {
         link_symbols,
-        gold: link_symbols.config.linker.dialect == Dialect::Gold,
+        gold: link_symbols.config.linker.flavor == Flavor::Gold,
         states: vec![SequentialState::New; symbols],
         regular_reference: vec![false; symbols],
         dynamic_reference: vec![None; symbols],

@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use super::super::glob::Glob;
 use super::facts::{Pattern, ScriptFacts};
-use crate::config::Dialect;
+use crate::config::Flavor;
 
 /// The assumption about a pattern that can't be evaluated.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,11 +29,11 @@ struct Set {
 
 impl Set {
     /// Compile `patterns`. GNU ld and gold take a quoted one for a name; the others ignore the quotes.
-    fn new(patterns: &[Pattern], dialect: Dialect, unevaluated: UnevaluatedPattern) -> Self {
+    fn new(patterns: &[Pattern], flavor: Flavor, unevaluated: UnevaluatedPattern) -> Self {
         let mut set = Set::default();
         for pattern in patterns {
             let glob = Glob::new(&pattern.text);
-            let quoted = pattern.quoted && dialect.rules().quoted_are_names;
+            let quoted = pattern.quoted && flavor.rules().quoted_are_names;
             if !quoted && glob.is_star() {
                 set.star = true;
                 continue;
@@ -76,8 +76,8 @@ pub struct NameMatcher {
 
 impl ScriptFacts {
     /// Compile the version scripts' and dynamic lists' patterns as the linker reads them; `undefined_version` is its option of that name.
-    pub fn name_matcher(&self, dialect: Dialect, undefined_version: Option<bool>) -> NameMatcher {
-        let set = |patterns: &[Pattern], unevaluated| Set::new(patterns, dialect, unevaluated);
+    pub fn name_matcher(&self, flavor: Flavor, undefined_version: Option<bool>) -> NameMatcher {
+        let set = |patterns: &[Pattern], unevaluated| Set::new(patterns, flavor, unevaluated);
         let global = self.version_global.as_ref();
         let version = global.map(|g| {
             (
@@ -89,23 +89,23 @@ impl ScriptFacts {
         // refuse global ones only by option; wild never looks. mold also reports names of dynamic lists, and gold hidden symbols that
         // a list exports.
         let global = global.map_or(&[][..], Vec::as_slice);
-        let asked: [&[Pattern]; 3] = match (dialect, undefined_version) {
-            (Dialect::Lld, None | Some(false)) => [global, &self.version_local, &[]],
-            (Dialect::Mold, None | Some(false)) => [global, &self.version_local, &self.dynamic_list],
-            (Dialect::Mold, Some(true)) => [&[], &[], &self.dynamic_list],
-            (Dialect::Bfd | Dialect::Gold, Some(false)) => [global, &[], &[]],
-            (Dialect::Lld | Dialect::Bfd | Dialect::Gold, _) | (Dialect::Wild, _) => [&[]; 3],
+        let asked: [&[Pattern]; 3] = match (flavor, undefined_version) {
+            (Flavor::Lld, None | Some(false)) => [global, &self.version_local, &[]],
+            (Flavor::Mold, None | Some(false)) => [global, &self.version_local, &self.dynamic_list],
+            (Flavor::Mold, Some(true)) => [&[], &[], &self.dynamic_list],
+            (Flavor::Bfd | Flavor::Gold, Some(false)) => [global, &[], &[]],
+            (Flavor::Lld | Flavor::Bfd | Flavor::Gold, _) | (Flavor::Wild, _) => [&[]; 3],
         };
         let is_name = |p: &&Pattern| p.quoted || Glob::new(&p.text).is_literal();
         let mut names: Vec<Pattern> = asked.into_iter().flatten().filter(is_name).cloned().collect();
-        if dialect == Dialect::Gold {
+        if flavor == Flavor::Gold {
             // It reports the version that it takes for a definition that several nodes name.
             let mut seen = FxHashSet::default();
             let all = global.iter().chain(&self.version_local);
             names.extend(all.filter(|p| !seen.insert(p.text.as_str())).cloned());
         }
         let demanded = set(&names, UnevaluatedPattern::AssumeMatch);
-        let hidden_exports = dialect == Dialect::Gold;
+        let hidden_exports = flavor == Flavor::Gold;
         NameMatcher {
             version,
             dynamic: set(&self.dynamic_list, UnevaluatedPattern::AssumeMatch),
