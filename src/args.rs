@@ -17,7 +17,7 @@ pub use environment::Environment;
 
 use std::ffi::{OsStr, OsString};
 
-use crate::config::{Config, Dialect};
+use crate::config::{Config, Flavor};
 use crate::error::Result;
 
 /// The meaning of a linker's command line. `args` are the words after the program's name, `namesake` is the linker that the name stands for.
@@ -38,11 +38,11 @@ pub fn parse(args: &[OsString], namesake: Option<&OsStr>, env: &Environment<'_>)
     if is_quoted {
         config.unmodelled.push("--rsp-quoting".to_owned());
     }
-    config.unmodelled.extend((env.names)().into_iter().filter(|name| is_option(name, config.linker.dialect)));
+    config.unmodelled.extend((env.names)().into_iter().filter(|name| is_option(name, config.linker.flavor)));
     if !unread.is_empty() {
         config.unmodelled.push("a response file of another syntax, or that names itself".to_owned());
     }
-    let is_nested = config.linker.dialect == Dialect::Mold && words::are_nested(args);
+    let is_nested = config.linker.flavor == Flavor::Mold && words::are_nested(args);
     if is_nested {
         config.malformed.push("a response file that names another one".to_owned());
     }
@@ -54,13 +54,13 @@ pub fn parse(args: &[OsString], namesake: Option<&OsStr>, env: &Environment<'_>)
 
 /// Whether a variable of the environment is an option of the linker's: `LLD_REPRODUCE`, `MOLD_REPRO`, `WILD_SAVE_DIR` and their like
 /// record, print or check what the linker is given.
-fn is_option(name: &str, dialect: Dialect) -> bool {
-    match dialect {
-        Dialect::Lld => name.starts_with("LLD_"),
+fn is_option(name: &str, flavor: Flavor) -> bool {
+    match flavor {
+        Flavor::Lld => name.starts_with("LLD_"),
         // How many links run at once, and where `mold -run` is.
-        Dialect::Mold => name.starts_with("MOLD_") && !matches!(name, "MOLD_JOBS" | "MOLD_PATH"),
-        Dialect::Wild => name.starts_with("WILD_"),
-        Dialect::Bfd | Dialect::Gold => false,
+        Flavor::Mold => name.starts_with("MOLD_") && !matches!(name, "MOLD_JOBS" | "MOLD_PATH"),
+        Flavor::Wild => name.starts_with("WILD_"),
+        Flavor::Bfd | Flavor::Gold => false,
     }
 }
 

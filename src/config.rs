@@ -28,7 +28,7 @@ pub enum Icf {
 
 /// Which linker's rules hold: the one behind us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
+pub enum Flavor {
     Lld,
     Mold,
     Bfd,
@@ -50,7 +50,7 @@ pub enum OutputKind {
 #[derive(Debug, Clone)]
 pub struct Linker {
     pub path: PathBuf,
-    pub dialect: Dialect,
+    pub flavor: Flavor,
     /// Neither an option nor the name of a shim says which linker of several is meant.
     pub is_our_choice: bool,
 }
@@ -124,7 +124,7 @@ pub struct PruneOptions {
     pub cache: Option<PathBuf>,
     pub jobs: Option<usize>,
     /// At the level `pointers`: per cent of the live code that only mentions must keep, for functions to be followed.
-    pub gate: u8,
+    pub threshold: u8,
     /// The option `--prune-worth`, in bytes, as it was given: see [`estimate`](crate::estimate).
     pub worth: Option<u64>,
     /// The option `--prune-budget`, in bytes, as it was given: see [`PruneOptions::budget`].
@@ -176,7 +176,7 @@ impl Default for PruneOptions {
             cache: None,
             jobs: None,
             // Value flow costs as much as a few links, too much where only a smaller share of the live code is kept by mentions alone.
-            gate: 2,
+            threshold: 2,
             worth: None,
             budget: None,
             strict: false,
@@ -442,7 +442,7 @@ impl Config {
 
     /// Whether lld collects dead sections of the objects that it gets. No object has to be rewritten for those.
     pub fn lld_collects(&self) -> bool {
-        self.gc_sections && self.linker.dialect == Dialect::Lld
+        self.gc_sections && self.linker.flavor == Flavor::Lld
     }
 
     /// Whether nobody needs the debug information of objects from which something goes.

@@ -1,31 +1,27 @@
-//! Whether the link may be pruned at all: the limits of severity `Link`, from every source, in one place.
+//! The pass gate: whether the link may be pruned at all. Any limit of severity `Link`, from any pass, makes it link the originals.
 //!
-//! Any of them means that the originals are linked. That is always right, so in doubt there is a limit. Left out:
-//! limits of one module, which the index turned into roots; that lld drops all of it by itself ([`crate::plan`]); and what is found out later,
-//! when the linker refuses or a check fails ([`crate::pruned_link`]).
+//! Limits of one module are roots in the index already. The plan says whether lld removes all dead code itself ([`crate::plan`]).
+//! A refusal by the linker and a failed check come later ([`crate::pruned_link`]).
 
-mod applicable_plan;
 mod bitcode;
-mod difference;
 mod dropped;
 mod limits;
-mod output;
 mod plain_link;
 
-pub use applicable_plan::{ApplicablePlan, refused};
 pub use bitcode::asked_libraries;
 pub use limits::{PlacedLimit, forbids, have_failure, is_failure, sentence, warning};
-pub use output::PlainOutput;
-pub use plain_link::PlainLink;
+pub use plain_link::{PlainLink, PlainOutput};
 
 use rayon::prelude::*;
 use summaries::{Definition, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolKind};
 
 use crate::config::OutputKind;
-use crate::error::{Error, Stage, lossy};
+use crate::emit::tree::EmissionSource;
+use crate::error::{Error, Result, Stage, lossy};
 use crate::ids::ModuleId;
 use crate::index::{Index, LinkInputs};
-use crate::plan::{ModulePlan, Plan};
+use crate::plan::{Action, ModulePlan, Plan};
+use crate::propagate::Liveness;
 use crate::propagate::values::ValueFlow;
 use crate::resolve::{Prevailing, entry_symbol, link_limit};
 use dropped::{of_discarded, of_named_parts, of_relocations, of_stack, of_start_stop};
@@ -42,20 +38,20 @@ impl Verdict {
         !forbids(&self.limits)
     }
 
-    /// The message about a failure of ours, which is an error under `--prune-strict`. With `--prune-level=off` the report alone has it.
+    /// The message about a failure, which is an error under `--prune-strict`. With `--prune-level=off` only the report has it.
     pub fn failure(&self, link: LinkInputs<'_>) -> Option<String> {
         let warning = warning(link.inputs, &self.limits).filter(|_| !link.config.prune.off)?;
         Some(Error::new(Stage::Gate, warning).to_string())
     }
 
-    /// The first limit by which the originals are linked.
+    /// The first limit of severity `Link`, in words.
     pub fn why_nothing(&self, link: LinkInputs<'_>) -> Option<String> {
         let (module, record) = self.limits.iter().find(|(_, l)| l.limit.severity() == Severity::Link)?;
         Some(limits::sentence(link.inputs, *module, record))
     }
 }
 
-/// Every limit of a link of which the plan is known.
+/// Every limit of a link with a plan.
 pub fn gate(link: LinkInputs<'_>, index: &Index, flow: &ValueFlow, applicable: &ApplicablePlan) -> Verdict {
     let (liveness, plan) = (&flow.liveness, &applicable.plan);
     let plain = PlainLink::new(link, index, liveness);
@@ -76,7 +72,7 @@ pub fn of_options(link: LinkInputs<'_>) -> Vec<PlacedLimit> {
     let mut limits = Vec::new();
     let mut add = |limit, detail: String| limits.push((None, link_limit(limit, detail)));
     let asked = config.prune.level_explicit && config.gc_sections;
-    // All that is global is a root there, and whoever links the output is pruned then.
+    // With `-r` every global symbol is a root; prune the final link instead.
     if config.output_kind == OutputKind::Relocatable {
         add(Limit::RelocatableOutput, "-r".to_owned());
     }
@@ -91,7 +87,7 @@ pub fn of_options(link: LinkInputs<'_>) -> Vec<PlacedLimit> {
     limits
 }
 
-/// What the resolved, propagated link forbids, and all limits of modules, for the report.
+/// The limits of all inputs and passes, for the report.
 fn of_link(link: LinkInputs<'_>, index: &Index, plain: &PlainLink) -> Vec<PlacedLimit> {
     let LinkInputs { inputs, resolution, .. } = link;
     let mut limits = of_options(link);
@@ -114,14 +110,14 @@ fn of_link(link: LinkInputs<'_>, index: &Index, plain: &PlainLink) -> Vec<Placed
     limits
 }
 
-/// Why values were followed nowhere, where that came out only as they were.
+/// The reason why value flow was given up for the whole link.
 fn of_values(link: LinkInputs<'_>, index: &Index, flow: &ValueFlow) -> Option<PlacedLimit> {
     let LinkInputs { resolution, summaries, .. } = link;
     let found = flow.fixed_mapping?;
     let name = lossy(resolution.symbols[found.symbol].name);
     let Some(by) = found.by else {
         let detail = format!(
-            "{name} has another name by an option, or its address escapes: whoever has it may say where"
+            "{name} is renamed by an option, or its address escapes: an unknown caller may choose the place"
         );
         return Some((None, link_limit(Limit::FixedMapping, detail)));
     };
@@ -133,14 +129,14 @@ fn of_values(link: LinkInputs<'_>, index: &Index, flow: &ValueFlow) -> Option<Pl
     };
     let function = summary.symbols.iter().find(is_own).map(|s| lossy(summary.name(s.name)));
     let function = function.unwrap_or_else(|| "without a name".into());
-    let detail = format!("function {function}: a call of {name} through a pointer may say where");
+    let detail = format!("function {function}: a call of {name} through a pointer may choose the place");
     Some((
         Some(index.modules[position].module),
         LimitRecord { section, ..link_limit(Limit::FixedMapping, detail) },
     ))
 }
 
-/// A program whose entry no module defines starts wherever the linker puts it, so that nothing is known to be live.
+/// A program whose entry no module defines starts at an address that the linker chooses, so that the live code is unknown.
 fn no_entry(link: LinkInputs<'_>) -> Option<PlacedLimit> {
     let LinkInputs { config, inputs, resolution, .. } = link;
     if matches!(config.output_kind, OutputKind::Shared | OutputKind::Relocatable) {
@@ -154,11 +150,11 @@ fn no_entry(link: LinkInputs<'_>) -> Option<PlacedLimit> {
         .then(|| (None, link_limit(Limit::NoEntry, format!("no module defines the entry symbol `{entry}`"))))
 }
 
-/// Modules of bitcode to which the plan can't be applied.
+/// Modules of bitcode that can't be rewritten by the plan.
 fn unchangeable_bitcode(link: LinkInputs<'_>, plan: &Plan) -> Vec<PlacedLimit> {
     let LinkInputs { inputs, resolution, summaries, .. } = link;
-    let touched = resolution.loaded.par_iter().zip(summaries).zip(&plan.modules);
-    let touched = touched.filter(|((_, s), plan)| s.kind == ModuleKind::Bitcode && !plan.is_untouched());
+    let modified = resolution.loaded.par_iter().zip(summaries).zip(&plan.modules);
+    let modified = modified.filter(|((_, s), plan)| s.kind == ModuleKind::Bitcode && !plan.passed_through);
     let why = |((module, summary), plan): ((&ModuleId, &&ModuleSummary), &ModulePlan)| {
         let why = crate::emit::bitcode::obstacle(inputs.module_bytes(*module), summary, plan)?;
         Some((
@@ -166,10 +162,57 @@ fn unchangeable_bitcode(link: LinkInputs<'_>, plan: &Plan) -> Vec<PlacedLimit> {
             link_limit(Limit::Bitcode, format!("LLVM bitcode that can't be rewritten: {why}")),
         ))
     };
-    touched.filter_map(why).collect()
+    modified.filter_map(why).collect()
 }
 
-/// Whether any module is to be rewritten, so that a pruned link is worth making.
+/// Whether any module is modified, so that a pruned link is worth making.
 pub fn drops_anything(plan: &Plan) -> bool {
-    plan.modules.iter().any(|m| !m.is_untouched())
+    plan.modules.iter().any(|m| !m.passed_through)
+}
+
+/// A plan that emission can apply.
+#[derive(Debug)]
+pub struct ApplicablePlan {
+    pub plan: Plan,
+    /// By load position: the prepared input of emission.
+    pub emission_sources: Vec<EmissionSource>,
+    pub kept: Vec<PlacedLimit>,
+}
+
+impl ApplicablePlan {
+    /// The plan for which emission has `prepared` every module. `kept` has the limits of the modules that refused an earlier plan.
+    pub fn new(plan: Plan, prepared: Vec<Result<EmissionSource>>, kept: Vec<PlacedLimit>) -> Self {
+        let emission_sources =
+            prepared.into_iter().map(|source| source.unwrap_or(EmissionSource::Original)).collect();
+        ApplicablePlan { plan, emission_sources, kept }
+    }
+}
+
+/// The modules that can't be emitted as planned, by position, each with the reason. They are kept whole by another plan.
+///
+/// These are objects whose debug information can't be split, and bitcode that needs libraries.
+pub fn refused(
+    link: LinkInputs<'_>,
+    index: &Index,
+    liveness: &Liveness,
+    plan: &Plan,
+    prepared: &[Result<EmissionSource>],
+) -> Vec<(usize, PlacedLimit)> {
+    let errors = prepared.iter().enumerate();
+    let errors = errors.filter_map(|(position, prepared)| Some((position, prepared.as_ref().err()?)));
+    let of_debug = errors.map(|(position, error)| {
+        let dropped = plan.modules[position].atoms.iter().zip(&link.summaries[position].atoms);
+        let dropped = dropped.filter(|(action, atom)| **action != Action::Keep && atom.kind.is_alloc());
+        // The bytes of code and data that are kept for it.
+        let bytes = dropped.map(|(_, atom)| atom.size).sum();
+        let detail = match &error.section {
+            Some(section) => format!("section {section}: {}", error.message),
+            None => error.message.clone(),
+        };
+        let limit = LimitRecord { bytes, ..link_limit(Limit::DebugInfo, detail) };
+        (position, (Some(index.modules[position].module), limit))
+    });
+    let mut refused: Vec<_> = of_debug.collect();
+    refused.extend(bitcode::of_libraries(link, index, liveness));
+    refused
 }

@@ -9,6 +9,7 @@
 pub mod terminal;
 pub mod args;
 pub mod config;
+pub mod linker_rules;
 pub mod modes;
 pub mod inputs;
 pub mod resolve;
@@ -231,7 +232,7 @@ pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     let mut kept = Vec::new();
     let applicable = loop {
         let plan = timer.stage(Stage::Plan, || plan::of_link(link, &index, &flow.liveness));
-        let next = timer.stage(Stage::Plan, || plan::next_sections::of_link(link, &index, &plan));
+        let next = timer.stage(Stage::Plan, || plan::next_sections(link, &index, &plan));
         let prepared = timer.stage(Stage::Emit, || emit::tree::prepare(link, &plan));
         let refused = gate::refused(link, &index, &flow.liveness, &plan, &prepared);
         if refused.is_empty() && next.is_empty() {

@@ -1,19 +1,16 @@
-//! The pass link: the real linker, on the pruned objects or, wherever we are not sure, on the originals.
+//! The pass link: the linker, on the pruned objects or, in doubt, on the originals.
 //!
-//! The pruned link writes into a hidden folder beside the output, so that the output appears complete or not at
-//! all. Where a rename would not do what the linker does (the output is a symbolic link or one of several names of a
-//! file, or the folder takes no other file) it writes to the output itself. Its messages are held back until it has succeeded: if it fails, the originals are linked, by a
-//! child with our streams, and exit status, messages and signals are the linker's own; where nothing is to be said or done after them, the
-//! linker takes our place (exec). However we end, the
-//! linker ends with us ([`bound`]) and what we made goes ([`workspace`]).
+//! The pruned link writes into a hidden folder next to the output, so that the output appears complete or not at all. If a rename would
+//! differ from the linker's own replacement, the linker writes to the output itself ([`workspace`]). Its messages are held back until it has
+//! succeeded. If it fails, the originals are linked by a child with our streams, so that status, messages and signals are the linker's own.
+//! If nothing is left to do after the link, the linker replaces this process (exec). It never outlives us ([`bound`]).
 
 pub mod bound;
 pub mod child;
-mod response_file;
 pub mod waiting;
 pub mod workspace;
 
-pub use response_file::response_file;
+pub use bound::response_file;
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -22,7 +19,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus, Output};
 
-use crate::config::{Config, Dialect, InputArg};
+use crate::config::{Config, Flavor, InputArg};
 use crate::emit::tree::CopyNames;
 use crate::emit::tree::{EmittedLink, LineWord};
 use crate::error::{Error, Result, Stage};
@@ -31,11 +28,10 @@ use crate::inputs::{FileKind, Inputs};
 use crate::messages;
 use workspace::Workspace;
 
-/// A line longer than this goes through a response file: the system's limit for all arguments is 2 MiB, and a
-/// shared one with the environment.
+/// A longer line is passed in a response file. The system's limit for all arguments and the environment is 2 MiB.
 const LONGEST_LINE: usize = 128 << 10;
 
-/// Become the linker, with the line as it was given, unless one waits that can take it. Returns only where we can't become it.
+/// Become the linker, with the line as it was given, unless a waiting one can take it. Returns only if that fails.
 pub fn exec_plain(config: &Config) -> ExitCode {
     let end = |status: Result<ExitStatus>| match status {
         Ok(status) => child::exit_as(status),
@@ -50,7 +46,7 @@ pub fn exec_plain(config: &Config) -> ExitCode {
     let wait = || end(run_plain(config));
     let error = Command::new(&config.linker.path).args(&config.linker_args).exec();
     if error.kind() == std::io::ErrorKind::ArgumentListTooLong {
-        // It came in response files, and those were read; a file of ours must outlive the linker.
+        // The line came in response files that were read; a new response file must outlive the linker.
         return wait();
     }
     let path = config.linker.path.display();
@@ -58,7 +54,7 @@ pub fn exec_plain(config: &Config) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Run the linker with the line as it was given, and wait for it: something is still to be said about the output.
+/// Run the linker with the line as it was given, and wait for it, because something is reported about the output.
 ///
 /// # Errors
 /// It can't be run or waited for.
@@ -66,12 +62,12 @@ pub fn run_plain(config: &Config) -> Result<ExitStatus> {
     if let Some(status) = plain_by_waiting(config) {
         return status;
     }
-    // Without a thread for it no signal is passed on; those of a terminal reach the linker without us.
+    // If that fails, no signal is passed on; those of a terminal reach the linker without us.
     let _ = child::pass_signals_on();
     child::PlainLinker::start(config).and_then(child::PlainLinker::wait)
 }
 
-/// Link the originals by the linker that waits. If none can take the line, none waits any more.
+/// Link the originals by the waiting linker. If it can't take the line, it is ended.
 fn plain_by_waiting(config: &Config) -> Option<Result<ExitStatus>> {
     let failed = |e| Error::io(Stage::Link, &config.linker.path, "wait for the linker", e);
     let status = waiting::link_originals(config);
@@ -82,12 +78,12 @@ fn plain_by_waiting(config: &Config) -> Option<Result<ExitStatus>> {
 /// Remove the output of a link that fails after the linker succeeded.
 pub fn remove_output(config: &Config) {
     if config.output.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
-        // An output that can't be removed is there, and the status says that it is not to be used.
+        // If it can't be removed, the status says that it is not to be used.
         let _ = std::fs::remove_file(&config.output);
     }
 }
 
-/// Run the linker on the pruned objects, its messages held back.
+/// Run the linker on the pruned objects; its messages are held back.
 pub fn link_pruned(config: &Config, emitted: &EmittedLink, workspace: &Workspace) -> Result<Output> {
     let line = words(config, emitted, &workspace.temporary_output);
     run(config, &line, &workspace.copies)
@@ -101,10 +97,9 @@ fn is_time_trace(word: &OsStr) -> bool {
 pub fn words(config: &Config, emitted: &EmittedLink, output: &Path) -> Vec<OsString> {
     let mut line = Vec::new();
     let mut has_output = false;
-    let dialect = config.linker.dialect;
     for word in &emitted.line {
         match word {
-            LineWord::Word(word) if dialect == Dialect::Lld && is_time_trace(word) => {
+            LineWord::Word(word) if config.rules().traces_by_output_name && is_time_trace(word) => {
                 // lld would name the file after the temporary output.
                 let mut named = OsString::from("--time-trace=");
                 named.push(&config.output);
@@ -131,26 +126,21 @@ fn run(config: &Config, line: &[OsString], folder: &Path) -> Result<Output> {
         return output.map_err(failed);
     }
     let mut command = bound::command(&config.linker.path);
-    if let Dialect::Mold | Dialect::Wild = config.linker.dialect {
-        // Their processes that link would outlive the one that we know.
+    if config.rules().forks {
+        // Their linking processes would outlive the one that we know.
         command.arg("--no-fork");
     }
-    if line.iter().map(|w| w.len() + 1).sum::<usize>() > LONGEST_LINE {
-        let file = folder.join("line.rsp");
-        std::fs::write(&file, response_file(line)).map_err(failed)?;
-        let mut at = OsString::from("@");
-        at.push(&file);
-        command.arg(at);
-    } else {
-        command.args(line);
-    }
+    match line.iter().map(|w| w.len() + 1).sum::<usize>() > LONGEST_LINE {
+        true => command.arg(bound::in_response_file(line, folder).map_err(failed)?),
+        false => command.args(line),
+    };
     bound::output(command).map_err(failed)
 }
 
-/// Let out what the linker printed, with the names that the user knows.
+/// Print the linker's messages, with the names that the user knows.
 ///
 /// # Errors
-/// Standard output can't be written, which makes a linker fail.
+/// Standard output can't be written, which makes the link fail.
 pub fn print_messages(
     output: &Output,
     names: &CopyNames,
@@ -164,7 +154,7 @@ pub fn print_messages(
         .map_err(|e| Error::io(Stage::Link, "standard output", "write what the linker printed", e))
 }
 
-/// Let out what a linker printed.
+/// Print the held-back output of a linker.
 ///
 /// # Errors
 /// Standard output can't be written.
@@ -191,8 +181,8 @@ fn restore_paths(text: &[u8], names: &CopyNames, workspace: &Workspace, config: 
     out
 }
 
-/// Side outputs name the originals: the map by its text, the dependency file by the list of what was opened, if that is
-/// given.
+/// Put the original names into side outputs: the map by its text, and the dependency file by the list of opened files, if
+/// that is given.
 pub fn rewrite_side_outputs(
     config: &Config,
     names: &CopyNames,
@@ -208,15 +198,15 @@ pub fn rewrite_side_outputs(
         let text = std::fs::read(path).map_err(failed)?;
         let mut text = restore_paths(&text, names, workspace, config);
         if let (true, Some(opened)) = (Some(path) == config.depfile.as_ref(), opened) {
-            text = dependencies(&text, opened, config.linker.dialect);
+            text = dependencies(&text, opened, config.linker.flavor);
         }
         std::fs::write(path, text).map_err(failed)?;
     }
     Ok(())
 }
 
-/// The files of wild's dependency file: what is named by its path as it is named, the rest by an absolute path; the
-/// members of a thin archive in its place; no version script.
+/// The files of wild's dependency file: files of the line by their path there, others by an absolute path, members
+/// of a thin archive instead of the archive, and no version scripts.
 pub fn wild_dependencies(config: &Config, inputs: &Inputs) -> Vec<String> {
     let mut archive_of = vec![None; inputs.files.len()];
     for module in inputs.modules.iter() {
@@ -244,19 +234,17 @@ pub fn wild_dependencies(config: &Config, inputs: &Inputs) -> Vec<String> {
 }
 
 /// The dependency file with each file that the plain link opens, once, in its order: a rule, then an empty rule for
-/// each file. lld and GNU ld put one file a line, mold all on one.
-fn dependencies(text: &[u8], opened: &[String], dialect: Dialect) -> Vec<u8> {
-    let separator: &[u8] = match dialect {
-        Dialect::Mold | Dialect::Wild => b" ",
-        Dialect::Lld => b" \\\n ",
-        Dialect::Bfd | Dialect::Gold => b" \\\n  ",
+/// each file. lld and GNU ld write one file per line, mold all on one line.
+fn dependencies(text: &[u8], opened: &[String], flavor: Flavor) -> Vec<u8> {
+    let separator: &[u8] = match flavor {
+        Flavor::Mold | Flavor::Wild => b" ",
+        Flavor::Lld => b" \\\n ",
+        Flavor::Bfd | Flavor::Gold => b" \\\n  ",
     };
     let target = text.iter().position(|c| *c == b':').map_or(&[][..], |end| &text[..end]);
-    let escaped = |file: &String| match dialect {
-        // It doesn't.
-        Dialect::Wild => file.clone(),
-        _ => file.replace(' ', "\\ "),
-    };
+    // wild does not escape names.
+    let escaped =
+        |file: &String| if flavor == Flavor::Wild { file.clone() } else { file.replace(' ', "\\ ") };
     let mut out = target.to_vec();
     out.push(b':');
     for file in opened {
@@ -285,7 +273,7 @@ mod tests {
     #[test]
     fn dependency_file_has_all_that_was_opened() {
         let text =
-            dependencies(b"out: \\\n  x\n\nx:\n", &["a.o".to_owned(), "li b.a".to_owned()], Dialect::Lld);
+            dependencies(b"out: \\\n  x\n\nx:\n", &["a.o".to_owned(), "li b.a".to_owned()], Flavor::Lld);
         assert_eq!(text, b"out: \\\n a.o \\\n li\\ b.a\n\na.o:\n\nli\\ b.a:\n");
     }
 }

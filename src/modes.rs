@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::args::{self, Environment, prune};
-use crate::config::{Config, Dialect, Linker};
+use crate::config::{Config, Flavor, Linker};
 use crate::error::{Error, Result, Stage};
 
 #[derive(Debug)]
@@ -94,7 +94,7 @@ fn linker_mode(argv0: &OsStr, words: &[OsString], env: &Environment<'_>) -> Resu
     let expanded = args::words::expand(words);
     let asks = |names: &[&str]| expanded.iter().any(|w| names.iter().any(|name| w == name));
     let config = args::parse(words, namesake(Path::new(argv0)), env)?;
-    if config.linker.dialect == Dialect::Mold && words.first().is_some_and(|w| w == "-run" || w == "--run") {
+    if config.linker.flavor == Flavor::Mold && words.first().is_some_and(|w| w == "-run" || w == "--run") {
         // It has the linkers of a command replaced by itself.
         return Ok(Mode::LinkerOnly { linker: config.linker, args: words.to_vec() });
     }

@@ -1,47 +1,44 @@
 //! The pass plan: liveness becomes keep, drop or stub for each atom, per module.
 //!
-//! Emission applies a plan and decides nothing. A module is touched only if something goes from it, or if the
-//! COMDAT group that stands for one of its own lost something: then its own copy, which the linker would take
-//! instead, must go too.
+//! Emission applies a plan and decides nothing. A module is modified if something is removed from it, or if the prevailing copy of
+//! one of its COMDAT groups lost something. Then its own copy is removed too, because the linker would take it instead.
 
 mod action;
-mod demanded;
-mod empty_fdes;
-mod excluded;
 pub mod file;
+mod for_linkers;
 mod fold;
 pub mod limit;
 mod linker_gc;
-pub mod next_sections;
 
-pub use action::{Action, DebugCollection, ModulePlan, Plan};
+pub use action::{Action, DebugCollection, ModulePlan, Plan, SymbolFlags};
 pub use linker_gc::{needs_no_analysis, needs_no_index};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
-use summaries::{AtomKind, Definition, ModuleKind, ModuleSummary, SymbolIdx};
+use summaries::native::{self, AtomFate};
+use summaries::{AtomIdx, AtomKind, Definition, Granularity, ModuleKind, ModuleSummary, SymbolIdx};
 
-use crate::config::{Config, DebugOption};
+use crate::config::{Config, DebugOption, Level};
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::index::{Index, IndexedModule, LinkInputs, has_code_or_data};
 use crate::propagate::Liveness;
 use crate::resolve::{LoadedModule, Prevailing, Resolution, start_stop_section};
 
-/// The plan of a link, with what its linker may fold, and without what the linker removes by itself.
+/// The plan of a link, adjusted to its linker: code that it may fold is marked, and sections that it removes are left to it.
 pub fn of_link(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Plan {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     let mut plan = plan(index, liveness, resolution, summaries);
     fold::mark_foldable(config, inputs, index, summaries, &mut plan);
     linker_gc::leave_to_linker(link, index, &mut plan);
-    empty_fdes::leave_out(config, inputs, index, summaries, &mut plan);
+    for_linkers::remove_empty_fdes(config, inputs, index, summaries, &mut plan);
     remove_unwind(config, index, &mut plan);
-    excluded::leave_out(config, summaries, &mut plan);
+    for_linkers::remove_embedded_bitcode(config, summaries, &mut plan);
     collect_debug(config, index, summaries, &mut plan);
-    plan.demanded = demanded::of_link(index, summaries);
+    plan.demanded = for_linkers::demanded(index, summaries);
     plan
 }
 
-/// Say of each module which unwind entries it loses, and rewrite it for them.
+/// Mark the unwind entries that each module loses, and modify the module for them.
 fn remove_unwind(config: &Config, index: &Index, plan: &mut Plan) {
     if index.removed_unwind.count == 0 {
         return;
@@ -53,7 +50,7 @@ fn remove_unwind(config: &Config, index: &Index, plan: &mut Plan) {
         if removed.iter().zip(&module.atoms).any(of_kept) {
             module.removes_unwind = removed.to_vec();
             module.writes_debug_frame = !config.drops_debug();
-            module.untouched = false;
+            module.passed_through = false;
         }
     });
 }
@@ -78,14 +75,14 @@ pub fn plan(
     };
     let (dropped, stubs) = (count(Action::Drop), count(Action::Stub));
     let mut plan = Plan { modules, dropped, stubs, demanded: Vec::new() };
-    touch_copies_of_shrunk_groups(&mut plan, summaries);
+    modify_copies_of_shrunk_groups(&mut plan, summaries);
     let gone = dropped_definitions(&plan, index, resolution, summaries);
     plan.modules.par_iter_mut().zip(both()).for_each(|(module, (this, summary))| {
         symbols(module, this.module, summary, resolution, &gone);
-        // What can't be rewritten is passed as it is, and nothing of it went but what the linker discards.
-        module.untouched |= summary.kind == ModuleKind::Bitcode && this.kept_whole;
-        // What it says of code by numbers no longer fits. It would not be in the output, or nobody wants it there.
-        if summary.without_debug && !module.untouched {
+        // Bitcode that can't be rewritten is passed through; it loses only what the linker discards.
+        module.passed_through |= summary.kind == ModuleKind::Bitcode && this.kept_whole;
+        // Debug information that no longer fits the code is dropped where the output has none.
+        if summary.without_debug && !module.passed_through {
             let debug = summary.atoms.iter().map(|a| a.kind == AtomKind::Debug);
             for (action, _) in module.atoms.iter_mut().zip(debug).filter(|(_, is_debug)| *is_debug) {
                 *action = Action::Drop;
@@ -107,15 +104,15 @@ fn collect_debug(config: &Config, index: &Index, summaries: &[&ModuleSummary], p
             return;
         }
         if shrinks {
-            module.untouched = false;
+            module.passed_through = false;
             module.debug = Some(DebugCollection::Unreferenced);
-        } else if !module.untouched {
+        } else if !module.passed_through {
             module.debug = Some(DebugCollection::RemovedCode);
         }
     });
 }
 
-/// What becomes of the atoms of one module.
+/// The actions for the atoms of one module.
 fn of_module(
     index: &Index,
     liveness: &Liveness,
@@ -132,20 +129,11 @@ fn of_module(
     };
     let loaded = resolution.modules[this.module].as_ref();
     ModulePlan {
-        untouched: ids.clone().all(|id| index.discarded[id.index()] || action(id) == Action::Keep),
+        passed_through: ids.clone().all(|id| index.discarded[id.index()] || action(id) == Action::Keep),
         atoms: ids.map(action).collect(),
-        prevails_elsewhere: Vec::new(),
-        prevailing_dropped: Vec::new(),
-        pin_visibility: Vec::new(),
-        pin_mention: Vec::new(),
         discarded_groups: loaded.map_or_else(Vec::new, |m| discarded_groups(summary, m)),
-        addresses: None,
         same_source: resolution.same_source.binary_search(&this.module).is_ok(),
-        drops_empty_fdes: false,
-        removes_unwind: Vec::new(),
-        writes_debug_frame: false,
-        section_names: Vec::new(),
-        debug: None,
+        ..ModulePlan::default()
     }
 }
 
@@ -184,7 +172,7 @@ fn dropped_definitions(
     gone
 }
 
-/// Fill in what emission needs to know of each global symbol of a module.
+/// Set the flags that emission needs of each global symbol of a module.
 fn symbols(
     plan: &mut ModulePlan,
     module: ModuleId,
@@ -192,33 +180,29 @@ fn symbols(
     resolution: &Resolution<'_>,
     gone: &[bool],
 ) {
-    let count = summary.symbols.len();
-    plan.prevails_elsewhere = vec![false; count];
-    plan.prevailing_dropped = vec![false; count];
-    plan.pin_visibility = vec![false; count];
-    plan.pin_mention = vec![false; count];
-    for (i, symbol) in summary.symbols.iter().enumerate() {
+    plan.symbols = vec![SymbolFlags::default(); summary.symbols.len()];
+    for (i, (symbol, flags)) in summary.symbols.iter().zip(&mut plan.symbols).enumerate() {
         let index = SymbolIdx::new(i);
         let Some(id) = resolution.symbol_id(module, index) else { continue };
-        let prevailing = resolution.symbols[id].prevailing;
-        let here = prevailing == Prevailing::Module { module, symbol: index };
-        plan.prevailing_dropped[i] = gone[id.index()];
-        // Of a symbol that is no more a mention would be a demand.
-        plan.pin_mention[i] = resolution.symbols[id].by_bitcode && !gone[id.index()]
-            || resolution.has_bitcode && start_stop_section(resolution.symbols[id].name).is_some();
-        // Visibilities merge over all mentions; of a symbol that is no more there is nothing to merge.
-        plan.pin_visibility[i] = !gone[id.index()];
+        let (global, is_gone) = (&resolution.symbols[id], gone[id.index()]);
+        flags.set(SymbolFlags::DEFINITION_DROPPED, is_gone);
+        flags.set(SymbolFlags::DEFINITION_KEPT, !is_gone);
+        // An undefined symbol for a dropped definition would be a required reference.
+        let is_seen = global.by_bitcode && !is_gone
+            || resolution.has_bitcode && start_stop_section(global.name).is_some();
+        flags.set(SymbolFlags::SEEN_BY_BITCODE, is_seen);
         if symbol.definition != Definition::Undefined {
-            plan.prevails_elsewhere[i] = !here;
-        } else if gone[id.index()] {
-            // No kept allocated section refers to it; what does (debug information) needs a tombstone.
-            plan.untouched = false;
+            let is_own = global.prevailing == Prevailing::Module { module, symbol: index };
+            flags.set(SymbolFlags::PREVAILS_ELSEWHERE, !is_own);
+        } else if is_gone {
+            // Only debug information still refers to it, and needs a tombstone.
+            plan.passed_through = false;
         }
     }
 }
 
-/// If the group that stands lost atoms, each other copy of it must go from its module.
-fn touch_copies_of_shrunk_groups(plan: &mut Plan, summaries: &[&ModuleSummary]) {
+/// If the prevailing group lost atoms, each other copy of it is removed from its module.
+fn modify_copies_of_shrunk_groups(plan: &mut Plan, summaries: &[&ModuleSummary]) {
     let mut shrunk: FxHashSet<&[u8]> = FxHashSet::default();
     for (module, summary) in plan.modules.iter().zip(summaries) {
         for group in &summary.groups {
@@ -232,7 +216,36 @@ fn touch_copies_of_shrunk_groups(plan: &mut Plan, summaries: &[&ModuleSummary]) 
     for (module, summary) in plan.modules.iter_mut().zip(summaries) {
         let copies = |g: &&summaries::Group| module.discarded_groups.binary_search(&g.section).is_ok();
         if summary.groups.iter().filter(copies).any(|g| shrunk.contains(summary.symbol_name(g.signature))) {
-            module.untouched = false;
+            module.passed_through = false;
         }
     }
+}
+
+/// The atoms that the plan drops although kept code may fall through into them, in modules whose code was not read.
+///
+/// Hand-written assembly may run on past the end of its section. That matters only if the plan drops the section that linkers place
+/// next, so only that code is decoded. The dropped section becomes a root if control may reach it.
+pub fn next_sections(link: LinkInputs<'_>, index: &Index, plan: &Plan) -> Vec<AtomId> {
+    let LinkInputs { config, inputs, summaries, .. } = link;
+    // At this level the summaries have those edges.
+    if config.prune.level == Level::Sections {
+        return Vec::new();
+    }
+    let of_module = |position: usize| {
+        let (this, summary, module) =
+            (&index.modules[position], summaries[position], &plan.modules[position]);
+        let is_undivided = summary.kind == ModuleKind::Native && summary.granularity == Granularity::Sections;
+        if !is_undivided || module.passed_through {
+            return Vec::new();
+        }
+        let global = |atom: AtomIdx| AtomId(this.first_atom + atom.0);
+        let fate = |atom: AtomIdx| match module.atoms.get(atom.index()) {
+            _ if index.discarded[global(atom).index()] => AtomFate::Discarded,
+            Some(Action::Drop) => AtomFate::Dropped,
+            _ => AtomFate::Kept,
+        };
+        let next = native::next_sections(inputs.module_bytes(this.module), summary, &fate);
+        next.into_iter().map(global).collect()
+    };
+    (0..summaries.len()).into_par_iter().flat_map_iter(of_module).collect()
 }

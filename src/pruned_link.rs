@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 use summaries::{Limit, ModuleKind, ModuleSummary};
 
-use crate::config::{Config, DebugOption, Dialect};
+use crate::config::{Config, DebugOption, Flavor};
 use crate::emit::tree::{EmissionInputs, EmissionSource, pruned_module};
 use crate::emit::{self, ahead};
 use crate::error::{Error, Result, Stage, all_or_first_error};
@@ -189,7 +189,7 @@ fn not_emitted_ahead(sources: EmissionInputs<'_>) -> Result<()> {
     let has_interface =
         |at: usize| inputs.files[inputs.modules[resolution.loaded[at]].file].interface.is_some();
     let is_missing = |at: &usize| {
-        !plan.modules[*at].is_untouched() && !matches!(emission_sources[*at], EmissionSource::Pruned(_))
+        !plan.modules[*at].passed_through && !matches!(emission_sources[*at], EmissionSource::Pruned(_))
     };
     let mut missing: Vec<usize> = (0..plan.modules.len()).filter(is_missing).collect();
     let mut files: Vec<_> = missing.iter().map(|at| inputs.modules[resolution.loaded[*at]].file).collect();
@@ -306,29 +306,29 @@ fn verified_output(
 /// Each file that the linker has in its dependency file, in order, as it names it there. Members of thin archives are files of their own: mold names
 /// them all, gold those that it loads, lld and GNU ld none.
 fn opened_paths(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> Vec<String> {
-    if config.linker.dialect == Dialect::Wild {
+    if config.linker.flavor == Flavor::Wild {
         return link::wild_dependencies(config, inputs);
     }
     let mut named = vec![true; inputs.files.len()];
     let thin =
         |module: &inputs::Module| module.archive.as_ref().is_some_and(|(archive, _)| *archive != module.file);
     for module in inputs.modules.iter().filter(|module| thin(module)) {
-        named[module.file.index()] = config.linker.dialect == Dialect::Mold;
+        named[module.file.index()] = config.linker.flavor == Flavor::Mold;
     }
-    for module in resolution.loaded.iter().filter(|_| config.linker.dialect == Dialect::Gold) {
+    for module in resolution.loaded.iter().filter(|_| config.linker.flavor == Flavor::Gold) {
         named[inputs.modules[*module].file.index()] = true;
     }
     // lld reads it when the dependency file is written already.
     let late = |file: &inputs::InputFile| {
-        config.linker.dialect == Dialect::Lld && config.call_graph_orderings.contains(&file.path)
+        config.linker.flavor == Flavor::Lld && config.call_graph_orderings.contains(&file.path)
     };
-    let name = |file: &inputs::InputFile| match config.linker.dialect {
-        Dialect::Lld | Dialect::Mold => crate::paths::without_dots(&file.path),
-        Dialect::Bfd | Dialect::Gold | Dialect::Wild => file.path.display().to_string(),
+    let name = |file: &inputs::InputFile| match config.linker.flavor {
+        Flavor::Lld | Flavor::Mold => crate::paths::without_dots(&file.path),
+        Flavor::Bfd | Flavor::Gold | Flavor::Wild => file.path.display().to_string(),
     };
     let named = inputs.files.iter().zip(named).filter(|(file, named)| *named && !late(file));
     let mut opened: Vec<&inputs::InputFile> = named.map(|(file, _)| file).collect();
-    if config.linker.dialect == Dialect::Lld {
+    if config.linker.flavor == Flavor::Lld {
         // It reads these before all inputs, in this order (`LinkerDriver::readConfigs`).
         let lists = [&config.dynamic_lists[..], &config.export_dynamic_lists].concat();
         let first = [&config.symbol_orderings, &lists, &config.version_scripts];

@@ -56,7 +56,7 @@ fn write(config: &Config, inputs: &Inputs, path: &Path) -> Result<()> {
         "lto-prune {}\nlinker: {} ({:?})\nrun in this folder: ld.lto-prune @response.txt\n",
         env!("CARGO_PKG_VERSION"),
         config.linker.path.display(),
-        config.linker.dialect
+        config.linker.flavor
     );
     add(Path::new("version.txt"), version.as_bytes())?;
     tar.finish().map_err(failed)

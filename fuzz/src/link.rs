@@ -75,7 +75,7 @@ pub(crate) fn scripts(bytes: &[u8]) {
         for linker in LINKERS {
             let Some(config) = config(linker, &words) else { continue };
             let Ok(inputs) = inputs::load(&config) else { continue };
-            let names = inputs.scripts.name_matcher(config.linker.dialect, config.undefined_version);
+            let names = inputs.scripts.name_matcher(config.linker.flavor, config.undefined_version);
             names.version_exports(b"_ZN3foo3barEv");
             names.dynamic_list_names(b"main");
         }

@@ -46,7 +46,7 @@ pub fn write_plans(link: LinkInputs<'_>, plan: &Plan, verdict: &Verdict, dir: &P
         with_interface.map(|file| (path_of(file), Vec::new())).collect();
     for (position, module) in resolution.loaded.iter().enumerate() {
         let of_module = &plan.modules[position];
-        if !is_pruned || of_module.is_untouched() {
+        if !is_pruned || of_module.passed_through {
             continue;
         }
         let entry = &inputs.modules[*module];

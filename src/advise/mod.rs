@@ -86,10 +86,10 @@ fn advise(
         let message = format!("the test fails with the link as it is: {why}");
         return Err(Error::new(Stage::Link, format!("advise: {message}")).into());
     }
-    let dialect = laboratory.version()?.lines().find_map(linker_of_line);
-    let situation = LinkSituation { link: &laboratory.link, dialect, facts: &base.facts, is_pruned };
+    let flavor = laboratory.version()?.lines().find_map(linker_of_line);
+    let situation = LinkSituation { link: &laboratory.link, flavor, facts: &base.facts, is_pruned };
     let trials = search::run(&laboratory, &base.facts, variants::variants(&situation, env))?;
-    let name = dialect.map_or("an unknown linker", edits::linker_name);
+    let name = flavor.map_or("an unknown linker", edits::linker_name);
     let linker = if is_pruned { format!("lto-prune and {name}") } else { name.to_owned() };
     let screen = audit::screen(format, env);
     let answer = text::answer(&laboratory, &linker, &base, &trials, format, screen.width.is_some());
@@ -97,7 +97,7 @@ fn advise(
 }
 
 /// The linker that a line of `--version` names. gcc prints its command before, which may have any name in it.
-fn linker_of_line(line: &str) -> Option<crate::config::Dialect> {
+fn linker_of_line(line: &str) -> Option<crate::config::Flavor> {
     let is_version = !line.contains(" -o ") && !line.starts_with("collect2");
-    is_version.then(|| linker::dialect_of_version(line)).flatten()
+    is_version.then(|| linker::flavor_of_version(line)).flatten()
 }

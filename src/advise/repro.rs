@@ -20,15 +20,15 @@ pub(super) fn unpack(archive: &Path, folder: &Path, env: &Environment<'_>) -> Re
     let version =
         version.map_err(|e| Error::io(Stage::Load, archive, "find version.txt in the archive", e))?;
     let line = version.lines().find_map(|line| line.strip_prefix("linker: "));
-    let Some((path, dialect)) = line.and_then(|line| line.strip_suffix(')')?.rsplit_once(" (")) else {
+    let Some((path, flavor)) = line.and_then(|line| line.strip_suffix(')')?.rsplit_once(" (")) else {
         let error = Error::new(Stage::Load, "version.txt of the archive names no linker");
         return Err(error.in_file(archive.display().to_string()));
     };
     // It was made on another machine, perhaps: then the linker of that kind is taken.
-    let found = match (Path::new(path).is_file(), dialect) {
+    let found = match (Path::new(path).is_file(), flavor) {
         (true, _) => linker::choose(Some(Path::new(path)), None, env),
         (false, "Lld") => linker::choose(None, None, env),
-        (false, _) => linker::choose(Some(Path::new(&dialect.to_lowercase())), None, env),
+        (false, _) => linker::choose(Some(Path::new(&flavor.to_lowercase())), None, env),
     }?;
     let mut response = OsString::from("@");
     response.push(folder.join("response.txt"));

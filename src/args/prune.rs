@@ -142,7 +142,7 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
         "gate" => {
             let percent = u8::try_from(number()?).ok().filter(|percent| *percent <= 100);
             let wrong = || error("--prune-gate: more than 100 per cent");
-            options.gate = percent.ok_or_else(wrong)?;
+            options.threshold = percent.ok_or_else(wrong)?;
         }
         "worth" => options.worth = Some(bytes()?),
         "budget" => options.budget = Some(bytes()?),
@@ -305,7 +305,7 @@ mod tests {
         assert!(message("", "--prune-strict=1").contains("takes no value"));
         assert!(message("", "--prune-unwind=all").contains("keep, unused or drop"));
         assert!(message("", "--prune-gate=101").contains("100 per cent"));
-        assert_eq!(run("", &["--prune-gate=0"]).unwrap().gate, 0);
+        assert_eq!(run("", &["--prune-gate=0"]).unwrap().threshold, 0);
         assert!(message("", "--prune-jobs=0").contains("at least one"));
         assert_eq!(run("", &["--prune-worth=4KB"]).unwrap().worth, Some(4000));
         assert!(message("", "--prune-worth=4Q").contains("not a size such as"));

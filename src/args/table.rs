@@ -5,7 +5,7 @@
 //! input of a value. The flags matter because a single dash is also the beginning of a short option with its value
 //! joined to it: `-export-dynamic` is no `-e xport-dynamic`, while for lld `-export-dynamic-symbol` is one.
 
-use crate::config::Dialect;
+use crate::config::Flavor;
 
 type Linkers = u8;
 
@@ -16,13 +16,13 @@ const MOLD: Linkers = 8;
 const WILD: Linkers = 16;
 const ALL: Linkers = 31;
 
-fn bit(dialect: Dialect) -> Linkers {
-    match dialect {
-        Dialect::Lld => LLD,
-        Dialect::Bfd => BFD,
-        Dialect::Gold => GOLD,
-        Dialect::Mold => MOLD,
-        Dialect::Wild => WILD,
+fn bit(flavor: Flavor) -> Linkers {
+    match flavor {
+        Flavor::Lld => LLD,
+        Flavor::Bfd => BFD,
+        Flavor::Gold => GOLD,
+        Flavor::Mold => MOLD,
+        Flavor::Wild => WILD,
     }
 }
 
@@ -36,24 +36,24 @@ pub(super) enum Arity {
 }
 
 /// The arity of long option `name`; `None` if the linker has no such option with that many dashes.
-pub(super) fn long(dialect: Dialect, name: &str, single_dash: bool) -> Option<Arity> {
-    if single_dash && two_dashes(name) & bit(dialect) != 0 {
+pub(super) fn long(flavor: Flavor, name: &str, single_dash: bool) -> Option<Arity> {
+    if single_dash && two_dashes(name) & bit(flavor) != 0 {
         return None;
     }
     if let Ok(i) = VALUES.binary_search_by_key(&name, |(n, _)| n) {
         let (_, linkers) = VALUES.get(i)?;
-        return Some(if linkers & bit(dialect) != 0 { Arity::Value } else { Arity::Flag });
+        return Some(if linkers & bit(flavor) != 0 { Arity::Value } else { Arity::Flag });
     }
     FLAGS.binary_search(&name).ok().map(|_| Arity::Flag)
 }
 
 /// Whether GNU ld may complete `name` to a longer option, as `getopt_long_only` does.
-pub(super) fn is_prefix(dialect: Dialect, name: &str, single_dash: bool) -> bool {
+pub(super) fn is_prefix(flavor: Flavor, name: &str, single_dash: bool) -> bool {
     let mut names = VALUES.iter().map(|(n, _)| *n).chain(FLAGS.iter().copied());
     let is_completed = |n: &str| n.starts_with(name) && !(single_dash && two_dashes(n) & BFD != 0);
-    dialect == Dialect::Bfd
+    flavor == Flavor::Bfd
         && name.len() > 1
-        && long(dialect, name, single_dash).is_none()
+        && long(flavor, name, single_dash).is_none()
         && names.any(is_completed)
 }
 
@@ -65,13 +65,13 @@ pub(crate) fn may_abbreviate(name: &str, full: &str) -> bool {
 }
 
 /// Whether short option `letter` takes a value, joined or from the next word.
-pub(super) fn short_takes_value(dialect: Dialect, letter: u8) -> bool {
-    let letters: &[u8] = match dialect {
-        Dialect::Lld => b"FILORTbefhlmouyz",
-        Dialect::Bfd => b"AFGILOPRTYabcefhlmouyz",
-        Dialect::Gold => b"FILORTYbefhlmouyz",
-        Dialect::Mold => b"CFILORTefhlmouyz",
-        Dialect::Wild => b"LORTefhlmotuz",
+pub(super) fn short_takes_value(flavor: Flavor, letter: u8) -> bool {
+    let letters: &[u8] = match flavor {
+        Flavor::Lld => b"FILORTbefhlmouyz",
+        Flavor::Bfd => b"AFGILOPRTYabcefhlmouyz",
+        Flavor::Gold => b"FILORTYbefhlmouyz",
+        Flavor::Mold => b"CFILORTefhlmouyz",
+        Flavor::Wild => b"LORTefhlmotuz",
     };
     letters.contains(&letter)
 }

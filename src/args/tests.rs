@@ -6,20 +6,20 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::config::{Dialect, Icf, InputArg, InputState, Level, LineArg, Linker, OutputKind, PruneOptions};
+use crate::config::{Flavor, Icf, InputArg, InputState, Level, LineArg, Linker, OutputKind, PruneOptions};
 
 /// The meaning of a line for a linker that isn't run.
-pub(crate) fn interpret(dialect: Dialect, text: &str) -> Config {
+pub(crate) fn interpret(flavor: Flavor, text: &str) -> Config {
     let prune = PruneOptions { level: Level::Pointers, ..PruneOptions::default() };
     line::interpret(
         words::split(text.as_bytes()),
-        Linker { path: PathBuf::from("ld"), dialect, is_our_choice: false },
+        Linker { path: PathBuf::from("ld"), flavor, is_our_choice: false },
         prune,
     )
 }
 
 pub(crate) fn lld(text: &str) -> Config {
-    interpret(Dialect::Lld, text)
+    interpret(Flavor::Lld, text)
 }
 
 /// The inputs, shortly: `a.o`, `-lc`, with the letters of their state (w, n, s, l).
@@ -53,8 +53,8 @@ const GCC: &str = "-plugin /usr/lib/gcc/x86_64-linux-gnu/12/liblto_plugin.so \
 
 #[test]
 fn the_line_of_gcc() {
-    for dialect in [Dialect::Lld, Dialect::Bfd, Dialect::Gold, Dialect::Mold, Dialect::Wild] {
-        let config = interpret(dialect, GCC);
+    for flavor in [Flavor::Lld, Flavor::Bfd, Flavor::Gold, Flavor::Mold, Flavor::Wild] {
+        let config = interpret(flavor, GCC);
         assert_eq!(config.output, Path::new("out"));
         assert_eq!(config.output_kind, OutputKind::Pie);
         assert!(config.gc_sections && config.undefined_is_reported && !config.static_link);
@@ -169,21 +169,21 @@ fn separate_values_are_no_inputs() {
     let options = "-a -A -b -c -G --gpsize -R -Y -P --audit --depaudit --spare-dynamic-tags --hash-size \
         --error-handling-script --require-defined --ignore-unresolved-symbol --max-cache-size -dT --mri-script";
     for option in options.split_whitespace() {
-        assert_eq!(inputs(&interpret(Dialect::Bfd, &format!("{option} 7 a.o"))), ["a.o"], "{option}");
+        assert_eq!(inputs(&interpret(Flavor::Bfd, &format!("{option} 7 a.o"))), ["a.o"], "{option}");
     }
     for option in ["--thread-count", "--icf", "--debug", "--incremental-base", "-optimize", "--plugin-opt"] {
-        assert_eq!(inputs(&interpret(Dialect::Gold, &format!("{option} v a.o"))), ["a.o"], "{option}");
+        assert_eq!(inputs(&interpret(Flavor::Gold, &format!("{option} v a.o"))), ["a.o"], "{option}");
     }
     for option in ["--thread-count", "--icf", "-C", "--chroot", "--unique", "--package-metadata"] {
-        assert_eq!(inputs(&interpret(Dialect::Mold, &format!("{option} v a.o"))), ["a.o"], "{option}");
+        assert_eq!(inputs(&interpret(Flavor::Mold, &format!("{option} v a.o"))), ["a.o"], "{option}");
     }
     for option in
         ["--trace", "-t", "--thread-count", "--sym-info", "-e", "-auxiliary", "--gc-stats-ignore", "-h"]
     {
-        assert_eq!(inputs(&interpret(Dialect::Wild, &format!("{option} v a.o"))), ["a.o"], "{option}");
+        assert_eq!(inputs(&interpret(Flavor::Wild, &format!("{option} v a.o"))), ["a.o"], "{option}");
     }
     for flag in ["--threads", "-fork", "--update-in-place", "--time", "--build-id", "--got-plt-syms"] {
-        assert_eq!(inputs(&interpret(Dialect::Wild, &format!("{flag} a.o"))), ["a.o"], "{flag}");
+        assert_eq!(inputs(&interpret(Flavor::Wild, &format!("{flag} a.o"))), ["a.o"], "{flag}");
     }
     for flag in
         ["-E", "--unique", "--build-id", "-dc", "-M", "-t", "--threads=4", "--demangle", "-X", "--lto-O2"]
@@ -198,18 +198,18 @@ fn one_dash_is_not_always_a_long_option() {
     assert!(lld("-export-dynamic").export_dynamic);
     assert_eq!(lld("-export-dynamic-symbol").entry.as_deref(), Some("xport-dynamic-symbol"));
     assert_eq!(lld("-omagic").output, Path::new("magic"));
-    assert_eq!(interpret(Dialect::Gold, "-output x").output, Path::new("x"));
-    assert_eq!(inputs(&interpret(Dialect::Bfd, "-library")), ["-library"]);
+    assert_eq!(interpret(Flavor::Gold, "-output x").output, Path::new("x"));
+    assert_eq!(inputs(&interpret(Flavor::Bfd, "-library")), ["-library"]);
     // GNU ld completes what is the beginning of one option, and no other linker does.
     for prefix in ["-shar", "--whole-arch", "--en=f", "-ent=f", "--export-dynamic-symbol-l=x"] {
-        assert_eq!(interpret(Dialect::Bfd, prefix).unmodelled.len(), 1, "{prefix}");
-        assert!(interpret(Dialect::Gold, prefix).unmodelled.is_empty(), "{prefix}");
+        assert_eq!(interpret(Flavor::Bfd, prefix).unmodelled.len(), 1, "{prefix}");
+        assert!(interpret(Flavor::Gold, prefix).unmodelled.is_empty(), "{prefix}");
     }
     for word in ["-lm", "-lc", "-L.", "-znow", "-O1", "-melf_x86_64", "-pie", "-EL", "-edead3"] {
-        assert!(interpret(Dialect::Bfd, word).unmodelled.is_empty(), "{word}");
+        assert!(interpret(Flavor::Bfd, word).unmodelled.is_empty(), "{word}");
     }
-    assert_eq!(interpret(Dialect::Bfd, "-G a.o").output_kind, OutputKind::Shared);
-    assert_eq!(interpret(Dialect::Bfd, "-G 8 a.o").output_kind, OutputKind::Executable);
+    assert_eq!(interpret(Flavor::Bfd, "-G a.o").output_kind, OutputKind::Shared);
+    assert_eq!(interpret(Flavor::Bfd, "-G 8 a.o").output_kind, OutputKind::Executable);
 }
 
 #[test]
@@ -220,14 +220,14 @@ fn input_state() {
     );
     assert_eq!(inputs(&config).join(" "), "a.a:w b.a -lx:s -ly:n -lz:s c.o:sl d.o:s ( e.a:s )");
     assert!(!config.static_link);
-    let gold = interpret(Dialect::Gold, "-la -static -lb -Bdynamic -lc");
+    let gold = interpret(Flavor::Gold, "-la -static -lb -Bdynamic -lc");
     assert_eq!(inputs(&gold).join(" "), "-la:s -lb:s -lc:s");
     assert!(gold.static_link);
     assert!(!lld("-static -Bdynamic a.o").static_link);
     let wild =
-        interpret(Dialect::Wild, "--start-lib a.o --whole-archive b.o --no-whole-archive -lx --end-lib -ly");
+        interpret(Flavor::Wild, "--start-lib a.o --whole-archive b.o --no-whole-archive -lx --end-lib -ly");
     assert_eq!(inputs(&wild).join(" "), "a.o:nl b.o:w -lx:nl -ly");
-    assert_eq!(interpret(Dialect::Wild, "--push-state --start-lib a.o --pop-state b.o").unmodelled.len(), 1);
+    assert_eq!(interpret(Flavor::Wild, "--push-state --start-lib a.o --pop-state b.o").unmodelled.len(), 1);
     // A pop without a push changes nothing.
     assert_eq!(inputs(&lld("--as-needed --pop-state -la")), ["-la:n"]);
 }
@@ -244,13 +244,13 @@ fn the_last_of_the_options_about_folding_counts() {
     ] {
         assert_eq!(lld(line).icf, icf, "{line}");
     }
-    assert_eq!(interpret(Dialect::Gold, "--icf all a.o").icf, Icf::All);
+    assert_eq!(interpret(Flavor::Gold, "--icf all a.o").icf, Icf::All);
 }
 
 #[test]
 fn later_options_win() {
     assert!(!lld("--gc-sections --no-gc-sections").gc_sections);
-    assert!(interpret(Dialect::Wild, "a.o").gc_sections);
+    assert!(interpret(Flavor::Wild, "a.o").gc_sections);
     assert!(!lld("-E --no-export-dynamic").export_dynamic);
     assert_eq!(lld("-pie -no-pie").output_kind, OutputKind::Executable);
     assert_eq!(lld("-pie -r").output_kind, OutputKind::Relocatable);
@@ -258,10 +258,10 @@ fn later_options_win() {
     assert!(!lld("-shared").undefined_is_reported);
     assert!(!lld("--unresolved-symbols=ignore-all").undefined_is_reported);
     assert!(lld("--warn-unresolved-symbols").undefined_is_reported);
-    for (dialect, reported) in
-        [(Dialect::Lld, false), (Dialect::Bfd, false), (Dialect::Mold, true), (Dialect::Gold, true)]
+    for (flavor, reported) in
+        [(Flavor::Lld, false), (Flavor::Bfd, false), (Flavor::Mold, true), (Flavor::Gold, true)]
     {
-        assert_eq!(interpret(dialect, "-z undefs").undefined_is_reported, reported, "{dialect:?}");
+        assert_eq!(interpret(flavor, "-z undefs").undefined_is_reported, reported, "{flavor:?}");
     }
     assert_eq!(lld("-z nostart-stop-gc -z start-stop-gc").start_stop_gc, Some(true));
     assert_eq!(lld("-dT d").scripts, [Path::new("d")]);
@@ -273,7 +273,7 @@ fn what_we_do_not_model_is_named() {
     for text in
         ["-b binary", "--format=binary", "--just-symbols=x", "-R /nonexistent/file", "--oformat=binary"]
     {
-        assert_eq!(interpret(Dialect::Bfd, text).unmodelled.len(), 1, "{text}");
+        assert_eq!(interpret(Flavor::Bfd, text).unmodelled.len(), 1, "{text}");
     }
     for text in [
         "--whole-archive=1",
@@ -292,12 +292,12 @@ fn what_we_do_not_model_is_named() {
 
 #[test]
 fn what_one_linker_refuses_is_malformed() {
-    let refused = [(Dialect::Wild, "-dn"), (Dialect::Mold, "-non_shared"), (Dialect::Gold, "-call_shared")];
-    for (dialect, text) in refused {
-        assert_eq!(interpret(dialect, text).malformed.len(), 1, "{dialect:?} {text}");
+    let refused = [(Flavor::Wild, "-dn"), (Flavor::Mold, "-non_shared"), (Flavor::Gold, "-call_shared")];
+    for (flavor, text) in refused {
+        assert_eq!(interpret(flavor, text).malformed.len(), 1, "{flavor:?} {text}");
         assert!(lld(text).malformed.is_empty(), "{text}");
     }
-    assert_eq!(interpret(Dialect::Mold, "--repro").explaining.len(), 1);
+    assert_eq!(interpret(Flavor::Mold, "--repro").explaining.len(), 1);
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn unknown_words_stay_in_place() {
     assert_eq!(config.linker_args.len(), 4);
     // An option at the end of the line without its value is the linker's to report.
     assert!(matches!(lld("-o").line.as_slice(), [LineArg::Other(w)] if w == &["-o"]));
-    assert_eq!(inputs(&interpret(Dialect::Bfd, "-- -x.o")), ["-x.o"]);
+    assert_eq!(inputs(&interpret(Flavor::Bfd, "-- -x.o")), ["-x.o"]);
     assert_eq!(inputs(&lld("-")), ["-"]);
 }
 
@@ -327,5 +327,5 @@ fn parse_takes_our_options_out() {
     let config = parse(&args, None, &Environment::new(&lookup)).unwrap();
     assert_eq!(config.linker_args, ["a.o", "-o", "x", "-v"]);
     assert_eq!((config.prune.level, config.prune.strict), (Level::Sections, true));
-    assert_eq!(config.linker.dialect, Dialect::Bfd);
+    assert_eq!(config.linker.flavor, Flavor::Bfd);
 }

@@ -53,7 +53,7 @@ impl EmittedAhead {
         plan: &Plan,
     ) -> Option<Self> {
         let dir = config.prune.emitted_dir.as_ref()?;
-        let touched = resolution.loaded.iter().zip(&plan.modules).filter(|(_, plan)| !plan.is_untouched());
+        let touched = resolution.loaded.iter().zip(&plan.modules).filter(|(_, plan)| !plan.passed_through);
         let mut files: Vec<_> = touched.map(|(module, _)| inputs.modules[*module].file).collect();
         files.sort_unstable();
         files.dedup();

@@ -26,7 +26,7 @@ pub(super) fn input_block(sources: EmissionInputs<'_>, files: &mut OutputFiles<'
         libraries.add(i, &mut words);
         let module = &inputs.modules[loaded[i]];
         let Some((archive, _)) = &module.archive else {
-            words.push(match plan.modules[i].is_untouched() {
+            words.push(match plan.modules[i].passed_through {
                 false => files.add(&inputs.files[module.file].path.to_string_lossy(), FileContent::Object(i)),
                 true => inputs.files[module.file].path.clone().into_os_string(),
             });

@@ -456,15 +456,15 @@ fn action_of(
         return Err(into_stub(input, relocated, entry));
     }
     // Whether the definition that prevails in another module is dropped, if the plan says so.
-    let prevailing_dropped = symbols.plan.prevailing_dropped.get(symbol as usize);
+    let prevailing_dropped = symbols.prevailing_dropped(symbol);
     let dangles = if relocated.alloc {
         disposition == SymbolDisposition::Gone
     } else {
         match disposition {
             SymbolDisposition::Defined => stub,
-            SymbolDisposition::Undefined => prevailing_dropped == Some(&true),
+            SymbolDisposition::Undefined => prevailing_dropped == Some(true),
             // Debug information keeps nothing, so the other definition must be known to be kept.
-            SymbolDisposition::Replaced => prevailing_dropped != Some(&false),
+            SymbolDisposition::Replaced => prevailing_dropped != Some(false),
             SymbolDisposition::Gone => true,
         }
     };

@@ -17,7 +17,7 @@ use super::parts::{OffsetLocation, SplitSections};
 use super::sections::{SectionDisposition, SectionNumbering};
 use super::strings::{PrunedStringTable, StringTable};
 use crate::error::{Error, Result, Stage};
-use crate::plan::{Action, ModulePlan};
+use crate::plan::{Action, ModulePlan, SymbolFlags};
 
 /// The fate of a symbol's definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl<'p> Symbols<'p> {
             disposition.push(match place {
                 SymbolPlace::Undefined => SymbolDisposition::Undefined,
                 _ if !dropped => SymbolDisposition::Defined,
-                _ if i >= input.first_global && plan.prevails_elsewhere.get(i) == Some(&true) => {
+                _ if i >= input.first_global && plan.symbol(i).has(SymbolFlags::PREVAILS_ELSEWHERE) => {
                     SymbolDisposition::Replaced
                 }
                 _ => SymbolDisposition::Gone,
@@ -120,7 +120,14 @@ impl<'p> Symbols<'p> {
         found.and_then(|h| self.homes.get(h)).is_some_and(|h| h.stub.is_some())
     }
 
-    /// Note that a relocation of the input names the symbol.
+    /// The definition that prevails elsewhere is itself dropped there; `None` where the plan does not say.
+    pub(super) fn prevailing_dropped(&self, symbol: u32) -> Option<bool> {
+        let flags = self.plan.symbol(symbol as usize);
+        let is_known = flags.has(SymbolFlags::DEFINITION_DROPPED) || flags.has(SymbolFlags::DEFINITION_KEPT);
+        is_known.then(|| flags.has(SymbolFlags::DEFINITION_DROPPED))
+    }
+
+    /// Notes that a relocation of the input names the symbol.
     pub(super) fn note_input(&mut self, symbol: u32) {
         if let Some(slot) = self.was_referenced.get_mut(symbol as usize) {
             *slot = true;
@@ -154,7 +161,7 @@ impl<'p> Symbols<'p> {
         if symbol.st_visibility() == elf::STV_DEFAULT || i < self.first_global {
             return false;
         }
-        self.plan.pin_visibility.is_empty() || self.plan.pin_visibility.get(i) == Some(&true)
+        !self.plan.symbol(i).has(SymbolFlags::DEFINITION_DROPPED)
     }
 
     /// Decide how each symbol is emitted. `parts` are the parts (old section and number, sorted) that need a section symbol.
@@ -199,7 +206,7 @@ impl<'p> Symbols<'p> {
                 }
                 (disposition, _) => disposition.unwrap_or(SymbolDisposition::Gone),
             };
-            let pinned = flag(&self.plan.pin_mention);
+            let pinned = self.plan.symbol(i).has(SymbolFlags::SEEN_BY_BITCODE);
             let entry = match disposition {
                 _ if i == 0 => EmittedSymbol::AsItWas,
                 SymbolDisposition::Defined => EmittedSymbol::AsItWas,

@@ -21,7 +21,7 @@ use super::ahead::EmittedAhead;
 use super::link_line::{begins_inputs, input_block, member_of};
 use super::{ExplicitDebug, archive, bitcode, cached, debug, object};
 use crate::args::words;
-use crate::config::{Config, Dialect, LineArg};
+use crate::config::{Config, Flavor, LineArg};
 use crate::error::{Error, Result, Stage, all_or_first_error};
 use crate::ids::{DsoId, ModuleId};
 use crate::index::LinkInputs;
@@ -103,7 +103,7 @@ pub struct EmissionInputs<'s> {
 pub fn most_written(sources: EmissionInputs<'_>) -> u64 {
     let EmissionInputs { inputs, resolution, plan, .. } = sources;
     let is_written = |position: usize, module: ModuleId| {
-        inputs.modules[module].archive.is_some() || !plan.modules[position].is_untouched()
+        inputs.modules[module].archive.is_some() || !plan.modules[position].passed_through
     };
     let loaded = resolution.loaded.iter().enumerate().filter(|(i, m)| is_written(*i, **m)).map(|(_, m)| m);
     loaded.chain(&resolution.late).map(|module| inputs.module_bytes(*module).len() as u64).sum()
@@ -113,7 +113,7 @@ pub fn most_written(sources: EmissionInputs<'_>) -> u64 {
 pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<EmittedLink> {
     let mut files = OutputFiles {
         dir,
-        dialect: sources.config.linker.dialect,
+        flavor: sources.config.linker.flavor,
         names: CopyNames::default(),
         outputs: Vec::new(),
     };
@@ -125,7 +125,7 @@ pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<EmittedLink> {
     for arg in &sources.config.line {
         if begins_inputs(sources, arg) {
             // lld searches the folders of a script after it has read the script.
-            let first = if sources.config.linker.dialect == Dialect::Lld { scripts.len() } else { 0 };
+            let first = if sources.config.linker.flavor == Flavor::Lld { scripts.len() } else { 0 };
             line.extend(scripts.drain(..first).flat_map(|(_, words)| words).map(LineWord::Word));
             line.extend(block.take().into_iter().flatten().map(LineWord::Word));
         }
@@ -172,7 +172,7 @@ pub fn prepare(link: LinkInputs<'_>, plan: &Plan) -> Vec<Result<EmissionSource>>
     let ahead = EmittedAhead::of_link(config, inputs, resolution, plan);
     let one = |(position, (&module, summary)): (usize, (&ModuleId, &&ModuleSummary))| {
         let plan = &plan.modules[position];
-        if plan.is_untouched() {
+        if plan.passed_through {
             return Ok(EmissionSource::Original);
         }
         let made_ahead = ahead.as_ref().and_then(|ahead| ahead.get(inputs, module, summary, plan));
@@ -210,7 +210,7 @@ pub fn prepare_module(original: &[u8], summary: &ModuleSummary, plan: &ModulePla
 pub fn pruned_module(sources: EmissionInputs<'_>, position: usize) -> Result<Option<Cow<'_, [u8]>>> {
     let EmissionInputs { inputs, resolution, summaries, plan, emission_sources, .. } = sources;
     let (module, summary, plan) = (resolution.loaded[position], summaries[position], &plan.modules[position]);
-    if plan.is_untouched() {
+    if plan.passed_through {
         return Ok(None);
     }
     if let EmissionSource::Pruned(object) = &emission_sources[position] {
@@ -264,7 +264,7 @@ pub(super) enum FileContent {
 
 pub(super) struct OutputFiles<'d> {
     dir: &'d Path,
-    dialect: Dialect,
+    flavor: Flavor,
     names: CopyNames,
     outputs: Vec<(PathBuf, FileContent)>,
 }
@@ -275,9 +275,9 @@ impl OutputFiles<'_> {
         let base = original.rsplit('/').next().unwrap_or(original).to_owned();
         let folder = self.dir.join(self.names.originals.len().to_string());
         let path = folder.join(&base);
-        let named = match self.dialect {
-            Dialect::Mold => without_dots(Path::new(original)),
-            Dialect::Lld | Dialect::Bfd | Dialect::Gold | Dialect::Wild => original.to_owned(),
+        let named = match self.flavor {
+            Flavor::Mold => without_dots(Path::new(original)),
+            Flavor::Lld | Flavor::Bfd | Flavor::Gold | Flavor::Wild => original.to_owned(),
         };
         self.names.originals.push((base, named));
         self.outputs.push((path.clone(), content));

@@ -1,12 +1,12 @@
-//! The pass estimate: which modules are worth dividing, by reachability over symbols and relocations, before any code is decoded.
+//! The pass estimate: the modules that are worth dividing, by reachability over symbols and relocations, before any code is decoded.
 //!
-//! Without decoding it is not known which static functions a function calls. A local function therefore counts as live with its section, since
-//! compilers emit no static function that nothing refers to. A global function, a cold part or an object is live only if a relocation of live
-//! code refers to it. A module is decoded if such a range of it is dead, because more of it may be dead then ([`ranges`]).
+//! Without decoding, calls between static functions are unknown. So a local function counts as live with its section; compilers
+//! emit no unreferenced static function. A global function, a cold part or an object is live only if a relocation of live code refers
+//! to it. A module with a dead range is decoded, because more of it may be dead ([`ranges`]).
 //!
-//! The estimate decides which modules are decoded. Liveness over the index decides what is removed. A module that is not decoded keeps each
-//! section that has a live byte. A module is kept whole if too few bytes could be removed from it ([`Limit::NotWorth`]). Both only keep more
-//! than a link in which every module is decoded. Links of little code are not estimated, because decoding them takes less time.
+//! The estimate only chooses the modules to decode; liveness over the index decides what is removed. A module that is not decoded keeps each section
+//! with a live byte, and one with too few removable bytes is kept whole ([`Limit::NotWorth`]). Links of little code are decoded as a
+//! whole, which takes less time than the estimate.
 
 mod ranges;
 
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use summaries::{AtomKind, Granularity, Limit, LimitRecord, ModuleKind, ModuleSummary, extract, native};
 
-use crate::config::{Config, Dialect, Level, UnwindPruning};
+use crate::config::{Config, Level, UnwindPruning};
 use crate::ids::{ModuleId, SymbolId};
 use crate::index::{self, Index, LinkInputs};
 use crate::inputs::{FileKind, Inputs};
@@ -28,19 +28,19 @@ use ranges::{BY_PROGRAM, RangeEdges, RangeGraph, RangeKind, Ranges, Reached};
 const LITTLE_CODE: u64 = 64 << 10;
 /// Links with fewer bytes of bitcode files than this are always analysed.
 const LITTLE_BITCODE: usize = 128 << 10;
-/// A module is passed to the linker as it is if fewer bytes than this could be removed from it. `bench links` prints what is missed.
+/// A module is passed through if fewer bytes than this could be removed from it. `bench links` prints the missed bytes.
 const WORTH: u64 = 256;
-/// All modules together that are passed on as they are keep at most one dead byte for so many live bytes.
+/// All modules that are passed through together keep at most one dead byte for this many live bytes.
 const LIVE_FOR_ONE: u64 = 4_000;
 
-/// How many bytes must be removable from a module for it to be rewritten. With 0 all modules are decoded, and every dead byte is removed.
+/// The minimum of removable bytes for a module to be rewritten. With 0 all modules are decoded, and every dead byte is removed.
 pub fn threshold(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> u64 {
     let prune = &config.prune;
     // Each action of a build system sees one module, and would come to another estimate.
     let in_actions = prune.plan_dir.is_some()
         || prune.emitted_dir.is_some()
         || inputs.files.iter().any(|file| file.interface.is_some());
-    // The code says which functions may unwind.
+    // Only decoded code shows which functions may unwind.
     let asks_code = prune.unwind != UnwindPruning::Keep;
     if in_actions
         || asks_code
@@ -60,15 +60,15 @@ pub fn threshold(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) 
     })
 }
 
-/// Whether the linker can be left alone with a link of LLVM bitcode. LLVM itself removes unreachable definitions of bitcode. It keeps one for dead
-/// native code that refers to it. So the answer is no if there is such a reference, or if native modules have enough dead bytes. No body of bitcode is read.
+/// Whether a link of LLVM bitcode is left to the linker. LLVM itself removes unreachable definitions, except those that dead native code
+/// refers to. So the answer is no if there is such a reference, or if native modules have enough dead bytes. No function body is read.
 pub fn is_left_to_llvm(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> bool {
     let loaded = &resolution.loaded;
     let bitcode = loaded.iter().filter(|module| inputs.modules[**module].kind == FileKind::Bitcode);
     let bitcode: usize = bitcode.map(|module| inputs.module_bytes(*module).len()).sum();
     let prune = &config.prune;
     let worth = prune.worth.unwrap_or(if prune.level_explicit { 0 } else { WORTH });
-    if config.linker.dialect != Dialect::Lld || worth == 0 || bitcode < LITTLE_BITCODE {
+    if !config.rules().reads_bitcode || worth == 0 || bitcode < LITTLE_BITCODE {
         return false;
     }
     let summary = |module: &ModuleId| match inputs.modules[*module].kind {
@@ -110,7 +110,7 @@ pub fn is_left_to_llvm(config: &Config, inputs: &Inputs, resolution: &Resolution
 struct Estimate {
     /// Positions of modules whose code has to be decoded, ascending.
     divide: Vec<usize>,
-    /// Modules that are passed on as they are, ascending: the position, and how many dead bytes stay for that.
+    /// Modules that are passed through, ascending: the position, and the dead bytes that are kept by that.
     not_worth: Vec<(usize, u64)>,
 }
 
@@ -122,8 +122,8 @@ pub struct GraphParts {
 }
 
 impl GraphParts {
-    /// The positions of the modules whose code has to be decoded, ascending. `None` if there is no further one: then the modules that are
-    /// not worth it have a limit.
+    /// The positions of the modules to decode, ascending. `None` if there are none left; then the modules that are not worth it get
+    /// a limit.
     pub fn to_divide(
         &mut self,
         link: LinkInputs<'_>,
@@ -172,7 +172,7 @@ impl GraphParts {
 }
 
 impl Estimate {
-    /// Keep the modules whole that are passed on as they are.
+    /// Keep the modules whole that are passed through.
     fn keep_whole(&self, modules: &mut [LoadedSummary]) {
         for (position, bytes) in &self.not_worth {
             let detail = format!("{bytes} bytes of it, or that it refers to, could be removed");
@@ -182,16 +182,16 @@ impl Estimate {
     }
 }
 
-/// How many bytes of one module are loaded, live and dead, by the estimate.
+/// The loaded, live and dead bytes of one module, by the estimate.
 #[derive(Debug, Clone, Copy, Default)]
 struct ModuleBytes {
     loaded: u64,
     live_code: u64,
-    /// In sections that live, the ranges and atoms that are dead by themselves.
+    /// In live sections: the ranges and atoms that are dead by themselves.
     dead: u64,
-    /// In those sections, the local functions that may be dead with them.
+    /// In those sections: the local functions that may be dead with them.
     doubtful: u64,
-    /// In sections without a live byte.
+    /// In sections without a live byte: all bytes.
     whole: u64,
 }
 
@@ -199,7 +199,7 @@ struct ModuleBytes {
 fn of_link(link: LinkInputs<'_>, parts: &mut GraphParts, threshold: u64) -> Estimate {
     let LinkInputs { config, summaries, .. } = link;
     let is_whole = parts.add_ranges(summaries);
-    // No section divides, then, and the linker leaves each dead section to us.
+    // Then no section is divided, and all dead sections are removed by the plan.
     if is_whole && !config.lld_collects() {
         let code =
             summaries.iter().flat_map(|summary| &summary.atoms).filter(|atom| atom.kind == AtomKind::Code);
@@ -220,7 +220,7 @@ fn of_link(link: LinkInputs<'_>, parts: &mut GraphParts, threshold: u64) -> Esti
             && !index.modules[*position].kept_whole
     };
     let live_code: u64 = bytes.iter().map(|bytes| bytes.live_code).sum();
-    // Values are followed in all live functions, or in none.
+    // Value flow covers all live functions, or none.
     let is_followed = config.prune.level == Level::Pointers && live_code <= config.prune.budget();
     let not_worth = not_worth(link, &index, &reached, &bytes, threshold);
     let divide = |position: &usize| {
@@ -280,7 +280,7 @@ fn module_bytes(
     bytes
 }
 
-/// The modules that are passed on as they are, with the bytes that each keeps for that: its own dead ones and those that it refers to. The modules
+/// The modules that are passed through, with the bytes that each keeps by that: its own dead ones and those that it refers to. Modules
 /// that keep least come first, until together they would keep too much.
 fn not_worth(
     link: LinkInputs<'_>,
@@ -315,7 +315,7 @@ fn not_worth(
         sums.into_iter().take_while(fits).map(|(_, position)| (position, own(position))).collect()
     };
     let first = fitting(&Kept::by(link, index, reached, &candidates));
-    // A vertex that two modules refer to was counted for the first one, which may not be among them any more.
+    // A vertex that two modules refer to was counted for the first one, which may have been excluded since.
     let kept = Kept::by(link, index, reached, &first);
     let second = fitting(&kept);
     let too_much = kept.nodes.iter().filter(|(_, by)| !second.contains_key(by)).map(|(node, _)| *node);
@@ -328,7 +328,7 @@ fn not_worth(
     kept.sums.into_iter().filter(|(p, _)| second.contains_key(p)).filter(keeps_little).collect()
 }
 
-/// The dead bytes that modules keep if they are passed on as they are.
+/// The dead bytes that modules keep if they are passed through.
 struct Kept {
     /// By position: the bytes of the module itself, and those of other modules that it is the first one to refer to.
     sums: BTreeMap<usize, u64>,
@@ -337,7 +337,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// The bytes that `modules` keep; these have the own bytes of each.
+    /// The bytes that `modules` keep; the values are each module's own bytes.
     fn by(
         link: LinkInputs<'_>,
         index: &Index,
@@ -375,7 +375,7 @@ mod tests {
     use super::*;
     use crate::index::tests::Link;
 
-    /// The start calls `used`, and `used` has a cold part in another section. Nothing refers to `dead` or to its cold part. Each of the two may
+    /// The start calls `used`, which has a cold part in another section. Nothing refers to `dead` or to its cold part. Each of the two may
     /// call the local function.
     const ONE: &str = "module native
 symbol \"\"
@@ -410,7 +410,7 @@ atom .text code section 1 size 0x80 align 16 flags exec,standard
         of_link(link.inputs(&inputs, &resolution, &summaries), &mut GraphParts::default(), threshold)
     }
 
-    /// So that there is enough to leave something for.
+    /// A module that is large enough to allow for dead bytes.
     const LARGE: &str = "module native
 symbol \"\"
 symbol large global func in [.text] size 0x560000

@@ -1,10 +1,10 @@
 //! The reference graph of a link before its code is decoded: the vertices are the ranges of sized symbols.
+//! The reference graph of a link before its code is decoded: the vertices are the ranges of sized symbols.
 //!
-//! Each atom has a vertex of its own. That vertex is live if a byte of the atom is live, and it has the references whose range is not known.
-//! A section that may be divided also has a vertex for each of its functions or objects. A range ends where the next range begins, because
-//! bytes without a name belong to the range before them (`summaries::native::split`). Edges come from relocations. A relocation against a section
-//! symbol refers to the range at its addend, and to the range 4 bytes further, where a PC-relative field points. Reachability is a depth-first search,
-//! from the roots and then from one module after the other, so that it needs no lattice.
+//! Each atom has its own vertex, which is live if a byte of the atom is live, and has the references whose range is unknown. A section that
+//! may be divided also has a vertex for each of its functions or objects. A range ends where the next one begins, because bytes without a
+//! name belong to the range before them (`summaries::native::split`). Edges come from relocations. One against a section symbol refers to the
+//! range at its addend, and to the range 4 bytes further, where a PC-relative field points. Reachability is a depth-first search.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::ids::{AtomId, Id, SymbolId};
 use crate::index::{Index, LinkInputs};
 use crate::resolve::Prevailing;
 
-/// The number of no vertex of the graph.
+/// The number that stands for no vertex.
 const NO_NODE: u32 = u32::MAX;
 
 /// The condition under which a range of an atom is live.
@@ -165,7 +165,7 @@ impl Ranges {
         nodes.start + ranges.partition_point(|range| range.start <= place) as u32
     }
 
-    /// The range that a reference of an atom is in.
+    /// The range that contains a reference of an atom.
     fn source(&self, atom: usize, reference: &Reference) -> u32 {
         match reference.kind {
             ReferenceKind::Unwind => self.first[atom],
@@ -264,7 +264,7 @@ impl RangeGraph {
         let mut targets = Vec::with_capacity(modules.iter().map(|(_, edges)| edges.targets.len()).sum());
         let (mut base, mut end) = (0, 0);
         for (module, edges) in modules {
-            // A symbol without a range has no vertex, so that its edge goes.
+            // An edge to a symbol without a range is omitted.
             let mut own = edges.targets.iter();
             for count in &edges.counts {
                 target_start.push(end);
@@ -316,12 +316,12 @@ impl RangeGraph {
         self.ranges.of(node).kind
     }
 
-    /// In bytes; of an atom's own vertex those that no other range of it has.
+    /// The size in bytes; for an atom's own vertex, of the bytes in no other range.
     pub(super) fn size(&self, node: u32) -> u64 {
         self.ranges.of(node).size
     }
 
-    /// The global symbols that a module refers to, each with the range that does.
+    /// The global symbols that a module refers to, each with the referring range.
     pub(super) fn symbols_of<'g>(
         &'g self,
         link: LinkInputs<'g>,
@@ -346,7 +346,7 @@ impl RangeGraph {
         self.ranges.of_atom(atom)
     }
 
-    /// The ranges that live by themselves.
+    /// The ranges that are roots.
     pub(super) fn roots<'g>(
         &'g self,
         link: LinkInputs<'g>,
@@ -354,7 +354,7 @@ impl RangeGraph {
     ) -> impl Iterator<Item = u32> + 'g {
         let of_section = |atom: usize| {
             let (position, local) = index.locate(AtomId::new(atom));
-            // Who refers to its start and end refers to all of it.
+            // A reference to its start and end means all of it.
             link.summaries[position].atoms[local.index()].has(atom_flags::C_IDENTIFIER)
                 && !index.discarded[atom]
         };
@@ -400,12 +400,12 @@ fn named_ranges(summary: &ModuleSummary) -> Vec<(usize, SymbolRange)> {
             range.size = range.size.min(next - range.start);
         }
     }
-    // One of these is the whole section.
+    // A single range is the whole section.
     let of_atoms = named.chunk_by(|a, b| a.0 == b.0).filter(|of_atom| of_atom.len() > 1);
     of_atoms.flatten().copied().collect()
 }
 
-/// Whether a section may come apart, as far as headers say.
+/// Whether a section may be divided, by its headers.
 fn may_be_divided(summary: &ModuleSummary, atom: &Atom) -> bool {
     let whole = atom_flags::MERGE | atom_flags::GROUPED | atom_flags::LINK_ORDER | atom_flags::RETAIN;
     let name = summary.name(atom.name);
@@ -419,7 +419,7 @@ fn may_be_divided(summary: &ModuleSummary, atom: &Atom) -> bool {
         }
 }
 
-/// Whether the function of this name is the part of another that is seldom run: nothing but that one jumps there.
+/// Whether the function of this name is the cold part of another one, which alone jumps there.
 fn is_cold(name: &[u8]) -> bool {
     name.windows(5).any(|part| part == b".cold")
 }

@@ -1,22 +1,23 @@
-//! Whether a link with LLVM bitcode in it may be pruned: only where all that lld makes of the bitcode is what it makes in the plain link.
+//! Links with LLVM bitcode: they are pruned only if lld compiles the bitcode as in the plain link.
 //!
-//! Bitcode is rewritten without what is dead ([`crate::emit::bitcode`]), or passed as it is; what it sees of the native objects is the same in both links: which of its symbols they mention (`ModulePlan::pin_mention`), which
-//! definitions prevail, what is exported. Then so is the code that is made of it. Everything that would make a difference, or that we
-//! don't know, is a limit: another linker, renamed symbols, options of link-time optimisation that are not modelled ([`lto`]), symbols that we don't see, libraries and undefined symbols that dropped code may ask for ([`of_libraries`]).
+//! Bitcode is rewritten without dead values ([`crate::emit::bitcode`]), or passed through. The symbols that native objects refer to,
+//! the prevailing definitions and the exports are the same in both links ([`SymbolFlags::SEEN_BY_BITCODE`](crate::plan::SymbolFlags)).
+//! All other differences are limits: another linker, renamed or invisible symbols, options of link-time optimisation that are
+//! not modelled ([`lto`]), and libraries and undefined symbols that dropped code may need ([`of_libraries`]).
 
 use summaries::{AtomIdx, Binding, Limit, ModuleKind, ModuleSummary, SymbolIdx, Visibility};
 
 use super::limits::PlacedLimit;
 use super::plain_link::PlainLink;
 use crate::args::lto;
-use crate::config::{Dialect, OutputKind};
+use crate::config::OutputKind;
 use crate::ids::{AtomId, DsoId, Id};
 use crate::index::{Index, LinkInputs};
 use crate::inputs::{Inputs, SequenceItem};
 use crate::propagate::Liveness;
 use crate::resolve::{GlobalSymbol, Prevailing, link_limit};
 
-/// Why it may not be pruned; nothing if there is no bitcode in it.
+/// The reasons not to prune; none without bitcode.
 pub(super) fn limits(link: LinkInputs<'_>) -> Vec<PlacedLimit> {
     let LinkInputs { config, resolution, summaries, .. } = link;
     let mut limits = Vec::new();
@@ -42,7 +43,7 @@ pub(super) fn limits(link: LinkInputs<'_>) -> Vec<PlacedLimit> {
         return limits;
     }
     let mut add = |detail: String| limits.push((None, link_limit(Limit::Bitcode, detail)));
-    if config.linker.dialect != Dialect::Lld {
+    if !config.rules().reads_bitcode {
         add("LLVM bitcode, and another linker than lld".to_owned());
     }
     if config.output_kind == OutputKind::Relocatable || config.emit_relocs {
@@ -51,9 +52,7 @@ pub(super) fn limits(link: LinkInputs<'_>) -> Vec<PlacedLimit> {
     if config.allow_multiple_definition {
         add("--allow-multiple-definition and LLVM bitcode".to_owned());
     }
-    if let Some(option) =
-        lto::unmodelled(&config.linker_args).filter(|_| config.linker.dialect == Dialect::Lld)
-    {
+    if let Some(option) = lto::unmodelled(&config.linker_args).filter(|_| config.rules().reads_bitcode) {
         limits.push((
             None,
             link_limit(Limit::UnmodelledOption, format!("{option} in a link with LLVM bitcode")),
@@ -62,12 +61,12 @@ pub(super) fn limits(link: LinkInputs<'_>) -> Vec<PlacedLimit> {
     limits
 }
 
-/// Modules of bitcode, by position, that are kept whole because the plain link may compile code of theirs which ours drops, and what that code refers to would be missed: a library under
-/// `--as-needed` to which nothing else that lives refers, or an undefined symbol that the linker reports.
+/// Modules of bitcode, by position, that are kept whole because the plain link may compile dead code of theirs that needs a library or symbol.
+/// The library is under `--as-needed` without another live reference, or the symbol is one that the linker reports as undefined.
 ///
-/// Which dead code that is, optimisation decides: what dead native code mentions, what another copy of an inline function refers to, what has the name of a live
-/// local function elsewhere, all of it without a summary at `-O0`. And beside such code live code may keep references that it loses
-/// without. So every symbol that bitcode mentions counts; of a library that live code refers to too, [`asked_libraries`] is asked once it is linked.
+/// Optimisation decides which dead code is compiled: at `-O0` all code that dead native code, other copies of inline functions or equal local
+/// names refer to. Live code may also keep references that it loses otherwise. So every symbol of
+/// bitcode counts. If live code refers to the library too, [`asked_libraries`] decides after the link.
 pub(super) fn of_libraries(
     link: LinkInputs<'_>,
     index: &Index,
@@ -105,8 +104,8 @@ pub(super) fn of_libraries(
         .collect()
 }
 
-/// Libraries under `--as-needed` to which nothing but code made of bitcode refers, where some bitcode is pruned: if the output of the pruned link does not record
-/// one, that of the plain link may.
+/// Libraries under `--as-needed` that only code made of bitcode refers to, if some bitcode is pruned. If the output of the pruned link
+/// does not record one, that of the plain link may.
 pub fn asked_libraries(
     link: LinkInputs<'_>,
     index: &Index,
@@ -127,14 +126,14 @@ fn changeable(index: &Index, summaries: &[&ModuleSummary]) -> impl Iterator<Item
     modules.filter(|(_, (m, s))| s.kind == ModuleKind::Bitcode && !m.kept_whole).map(|(position, _)| position)
 }
 
-/// Whether it depends on code made of bitcode that this library is recorded.
+/// Whether the plain link records this library only if code made of bitcode refers to it.
 fn is_asked(inputs: &Inputs, plain: &PlainLink, dso: DsoId) -> bool {
     let of_this = |item: &SequenceItem, as_needed| matches!(item, SequenceItem::Dso { dso: other, as_needed: a, implicit: false, .. } if *other == dso && *a == as_needed);
     let mentions = |as_needed| inputs.sequence.iter().any(|item| of_this(item, as_needed));
     !plain.needs(dso) && mentions(true) && !mentions(false)
 }
 
-/// By DSO: code of bitcode that lives refers to it.
+/// By DSO: live code of bitcode refers to it.
 fn referred_by_live(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Vec<bool> {
     let LinkInputs { resolution, summaries, .. } = link;
     let mut referred = vec![false; resolution.dsos.len()];

@@ -1,17 +1,15 @@
-//! Links that the linker would do, say or refuse otherwise without what we drop: references, relocations and names of dropped code
-//! that the plain link sees.
+//! Differences of the linker's messages, errors and results that come from dropped code: its references, relocations and names.
 //!
-//! Each is looked for in the plan, and where there is one the originals are linked. Left out: undefined symbols and libraries
-//! ([`super::plain_link`]), and what resolution already knows.
+//! Any of them makes it link the originals. [`super::plain_link`] has undefined symbols and libraries.
 
 use rayon::prelude::*;
 use summaries::{
-    Atom, AtomIdx, Binding, Definition, Limit, LimitRecord, ModuleSummary, Reference, ReferenceKind, Symbol,
-    Target, atom_flags,
+    Atom, AtomIdx, Binding, Definition, Limit, LimitRecord, ModuleSummary, Reference, ReferenceKind,
+    SymbolIdx, Target, atom_flags,
 };
 
 use super::limits::PlacedLimit;
-use crate::config::{Dialect, OutputKind};
+use crate::config::OutputKind;
 use crate::error::lossy;
 use crate::ids::{AtomId, Id, SymbolId};
 use crate::index::{Index, IndexedModule, LinkInputs, Root, RootReason, is_exempt_from_start_stop_gc};
@@ -19,19 +17,19 @@ use crate::plan::{Action, ModulePlan, Plan};
 use crate::propagate::Liveness;
 use crate::resolve::{link_limit, start_stop_section, symbols_of};
 
-/// An object of which nothing is left, for GNU ld: it asks each object that has sections, and only those, whether the stack
-/// must be executable, and takes an object without `.note.GNU-stack` for a yes. That section would be left.
+/// An object without any kept section, behind GNU ld: it asks only objects with sections whether the stack must be executable, and
+/// a missing `.note.GNU-stack` means yes. That section would be left.
 pub(super) fn of_stack(link: LinkInputs<'_>, index: &Index, plan: &Plan) -> Option<PlacedLimit> {
     let LinkInputs { config, .. } = link;
     let is_gone =
         |plan: &ModulePlan| !plan.atoms.is_empty() && plan.atoms.iter().all(|action| *action == Action::Drop);
-    let gone = plan.modules.iter().position(is_gone).filter(|_| config.linker.dialect == Dialect::Bfd)?;
+    let gone = plan.modules.iter().position(is_gone).filter(|_| config.rules().stack_by_sections)?;
     let detail =
         "nothing of the object would be left, and GNU ld would not see that it has no .note.GNU-stack";
     Some((Some(index.modules[gone].module), link_limit(Limit::LinkerMessage, detail.to_owned())))
 }
 
-/// Relocations of code that we drop and that the linker refuses in the plain link.
+/// Relocations of dropped code that the linker refuses in the plain link.
 pub(super) fn of_relocations(
     link: LinkInputs<'_>,
     index: &Index,
@@ -67,11 +65,10 @@ pub(super) fn of_relocations(
     Some((Some(module.module), limit))
 }
 
-/// References of code that we drop into a COMDAT group that another module's replaces, by a local name: the linker refuses
-/// them in the plain link. mold and wild don't.
+/// References of dropped code, by a local name, into a COMDAT group that is discarded: most linkers refuse them in the plain link.
 pub(super) fn of_discarded(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Option<PlacedLimit> {
     let LinkInputs { config, summaries, .. } = link;
-    if matches!(config.linker.dialect, Dialect::Mold | Dialect::Wild) {
+    if !config.rules().refuses_discarded {
         return None;
     }
     let is_seen = |id: AtomId| !config.gc_sections || index.plain_live(summaries)[id.index()];
@@ -88,15 +85,16 @@ pub(super) fn of_discarded(link: LinkInputs<'_>, index: &Index, liveness: &Liven
                 && from.is_some_and(|from| reference.offset == from.offset.saturating_add(from.size))
         };
         let is_refused = |reference: &&Reference| {
+            let is_local = |symbol: SymbolIdx| {
+                let symbol = &summary.symbols[symbol.index()];
+                symbol.binding == Binding::Local && matches!(symbol.definition, Definition::Atom(_))
+            };
             let target = match reference.target {
-                Target::Atom(atom) => atom,
-                Target::Symbol(symbol) => match &summary.symbols[symbol.index()] {
-                    Symbol { binding: Binding::Local, definition: Definition::Atom(atom), .. } => *atom,
-                    _ => return false,
-                },
+                Target::Symbol(symbol) if !is_local(symbol) => return false,
+                target => summary.target_atom(target),
             };
             let from = global(reference.from);
-            is_discarded(target)
+            target.is_some_and(is_discarded)
                 && index.alloc[from.index()]
                 && !matches!(reference.kind, ReferenceKind::Unwind | ReferenceKind::Debug)
                 && !falls_through(reference)
@@ -112,14 +110,14 @@ pub(super) fn of_discarded(link: LinkInputs<'_>, index: &Index, liveness: &Liven
     index.modules.par_iter().zip(summaries).find_map_first(in_module)
 }
 
-/// What of `__start_X` only dropped code refers to: with `--gc-sections` lld keeps the section X in the plain link for that reference alone and would
-/// remove it from the pruned one, and what has exports exports the symbol, which the linker defines only where it is mentioned.
+/// `__start_X` symbols that only dropped code refers to. With `--gc-sections` lld keeps the section X in the plain link only for that
+/// reference. An output with exports also exports the symbol, which the linker defines only if something refers to it.
 pub(super) fn of_start_stop(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Option<PlacedLimit> {
     let LinkInputs { config, resolution, summaries, .. } = link;
     let is_seen = |atom: AtomId| !config.gc_sections || index.plain_live(summaries)[atom.index()];
-    // Without `--gc-sections` these sections are roots; other linkers keep what the symbols mean.
-    let collects = config.gc_sections && config.linker.dialect == Dialect::Lld;
-    // Of some sections any mention keeps them, so that one that goes is mentioned nowhere; metadata goes with what it describes.
+    // Without `--gc-sections` these sections are roots; other linkers keep them.
+    let collects = config.lld_collects();
+    // Any reference keeps the exempt sections, so that a dropped one has none. Metadata is dropped with the code that it describes.
     let may_be_lost = |symbol: SymbolId, atom: AtomId| {
         let (position, local) = index.locate(atom);
         let exempt =
@@ -138,7 +136,7 @@ pub(super) fn of_start_stop(link: LinkInputs<'_>, index: &Index, liveness: &Live
         };
         let external = index.external.iter().filter(is_mention);
         mentions.extend(external.map(|(from, symbol)| (*symbol, !liveness.is_live(*from), *from)));
-        // What live code mentions stands first.
+        // References of live code come first.
         mentions.sort_unstable();
         mentions.dedup_by_key(|(symbol, ..)| *symbol);
     }
@@ -150,12 +148,12 @@ pub(super) fn of_start_stop(link: LinkInputs<'_>, index: &Index, liveness: &Live
     Some((Some(index.modules[position].module), link_limit(Limit::StartStopSection, detail)))
 }
 
-/// A symbol that `--defsym`, `-init` or `-fini` names, in a part of a section: mold's `--gc-sections` knows nothing of it, nor wild's of
-/// `--defsym`, and keeps it only for what else is in the section.
+/// A symbol that `--defsym`, `-init` or `-fini` names, in a part of a section. The garbage collection of mold, and that of wild for
+/// `--defsym`, does not know the name and keeps the symbol only for other contents of the section.
 pub(super) fn of_named_parts(link: LinkInputs<'_>, index: &Index) -> Option<PlacedLimit> {
     let LinkInputs { config, resolution, summaries, .. } = link;
-    let dialect = config.linker.dialect;
-    if !config.gc_sections || !matches!(dialect, Dialect::Mold | Dialect::Wild) {
+    let rules = config.rules();
+    if !config.gc_sections || !rules.collects_defsym {
         return None;
     }
     let by_defsym = |symbol: SymbolId| {
@@ -163,7 +161,7 @@ pub(super) fn of_named_parts(link: LinkInputs<'_>, index: &Index) -> Option<Plac
         config.defsym.iter().any(|d| symbols_of(&d.expression).any(|word| word.as_bytes() == name))
     };
     let is_named = |root: &Root| match root.reason {
-        RootReason::InitFiniSymbol => dialect == Dialect::Mold,
+        RootReason::InitFiniSymbol => rules.collects_init,
         RootReason::Script => root.symbol.is_some_and(by_defsym),
         _ => false,
     };

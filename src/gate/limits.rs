@@ -1,6 +1,4 @@
-//! Limits with the module that they are about: which of them forbid to prune, and which the user hears of.
-//!
-//! A limit of severity `Link` means that the originals are linked. Left out: where limits come from.
+//! Limits with their modules: which of them forbid pruning, and which the user sees.
 
 use summaries::{Limit, LimitRecord, Severity};
 
@@ -8,7 +6,7 @@ use crate::ids::ModuleId;
 use crate::inputs::Inputs;
 use crate::summarize::LoadedSummary;
 
-/// A limit with the module that it is about.
+/// A limit with the module that it concerns.
 pub type PlacedLimit = (Option<ModuleId>, LimitRecord);
 
 /// Whether any of these limits means that nothing is pruned.
@@ -16,7 +14,7 @@ pub fn forbids(limits: &[PlacedLimit]) -> bool {
     limits.iter().any(|(_, l)| l.limit.severity() == Severity::Link)
 }
 
-/// Whether a limit is a failure of ours on this input, which the user hears of (and which `--prune-strict` makes an
+/// Whether a limit is a failure of the analysis on this input, which the user sees (and `--prune-strict` makes an
 /// error), or a plain fact about the link.
 pub fn is_failure(limit: Limit) -> bool {
     !matches!(
@@ -39,13 +37,13 @@ pub fn is_failure(limit: Limit) -> bool {
     )
 }
 
-/// Whether one of these modules has a failure that [`warning`] tells the user.
+/// Whether one of these modules has a failure that [`warning`] prints.
 pub fn have_failure(modules: &[LoadedSummary]) -> bool {
     let mut limits = modules.iter().flat_map(|module| &module.summary.limits).map(|record| record.limit);
     limits.any(|limit| limit.severity() >= Severity::Module && is_failure(limit))
 }
 
-/// The warning for a failure of ours, if there is one: the gravest, and of those the first.
+/// The warning for a failure, if there is one: the gravest, and of those the first.
 pub fn warning(inputs: &Inputs, limits: &[PlacedLimit]) -> Option<String> {
     let of_severity = |severity: Severity| {
         let failure = move |(_, l): &&PlacedLimit| l.limit.severity() == severity && is_failure(l.limit);
@@ -57,7 +55,7 @@ pub fn warning(inputs: &Inputs, limits: &[PlacedLimit]) -> Option<String> {
     Some(format!("{}; {consequence}", sentence(inputs, *module, record)))
 }
 
-/// What a limit says, and where.
+/// A limit in words, with its place.
 pub fn sentence(inputs: &Inputs, module: Option<ModuleId>, record: &LimitRecord) -> String {
     let place = module.map(|m| format!("{}: ", inputs.module_name(m))).unwrap_or_default();
     format!("{place}{} ({})", record.detail, record.limit.name())

@@ -1,9 +1,7 @@
-//! Classification of references at the level `pointers`: an edge keeps its target and lets its address escape, keeps it, or only takes its address.
+//! Classification of references for value flow, at the level `pointers`: an edge keeps its target and lets its address escape, keeps it, or only takes its address.
 //!
-//! Safe because the weaker effects are only given where value flow takes over. What code of a function with a summary
-//! says at a place that the summary accounts for is followed by its constraints; what an ordinary data atom holds is
-//! followed as its contents. Every other reference keeps its target and lets it escape. So does every reference at the
-//! levels below, where nobody asks.
+//! A weaker effect is given only if value flow models the reference: code by the constraints of its function's summary, ordinary data
+//! by its contents. Every other reference, and every one at lower levels, keeps its target and lets the address escape.
 
 use summaries::relation::FunctionSummary;
 use summaries::{
@@ -11,16 +9,14 @@ use summaries::{
     SymbolKind, Target, atom_flags,
 };
 
-use super::regions::Regions;
-
-/// What an edge does to its target, strongest first.
+/// The effect of an edge on its target, strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EdgeEffect {
-    /// It lives, and code that isn't followed may do anything with its address.
+    /// The target is live, and code that is not analysed may use its address.
     Escape,
-    /// What the edge leads to lives, because its source does.
+    /// The target is live because its source is.
     Keep,
-    /// Its address is there: it lives once something calls it, or lets the address escape.
+    /// Only the address is taken: the target is live once something calls it, or lets the address escape.
     AddressTaken,
 }
 
@@ -42,9 +38,9 @@ pub(super) struct ReferencedPlace<'s> {
     pub(super) summary: &'s ModuleSummary,
     pub(super) functions: &'s FunctionTable,
     pub(super) atom: AtomIdx,
-    /// What is meant is what the function there returns.
+    /// The symbol means the function that the resolver at this place returns.
     pub(super) ifunc: bool,
-    /// In bytes from the start of the section; of a PC-relative field it is not exact.
+    /// In bytes from the start of the section; not exact for a PC-relative field.
     pub(super) offset: i64,
 }
 
@@ -66,7 +62,7 @@ impl<'s> EdgeEffects<'s> {
         EdgeEffects { summary, functions, regions, owned, named, follows }
     }
 
-    /// The effect of reference `r` of `atom`; `target` is `None` for what the linker defines from sections.
+    /// The effect of reference `r` of `atom`; `target` is `None` for symbols that the linker defines.
     pub(super) fn of(&self, atom: &Atom, r: &Reference, target: Option<&ReferencedPlace<'_>>) -> EdgeEffect {
         let Some(target) = target.filter(|t| self.follows && !t.ifunc && r.kind != ReferenceKind::Unwind)
         else {
@@ -96,8 +92,8 @@ impl<'s> EdgeEffects<'s> {
         EdgeEffect::Keep
     }
 
-    /// Whether some constraint or call of the function names the target. A summary that accounts for a reference and says
-    /// nothing of where it leads is not believed.
+    /// Whether a constraint or call of the function names the target. Otherwise a summary that accounts for the reference is not
+    /// trusted.
     fn names(&self, from: usize, target: Target) -> bool {
         let target = plain(self.summary, self.regions, target);
         self.named.get(from).is_some_and(|named| named.binary_search(&target).is_ok())
@@ -110,12 +106,12 @@ impl<'s> EdgeEffects<'s> {
         own.filter(move |o| o.1 <= offset && offset < o.2).map(|o| o.3)
     }
 
-    /// Whether the summary of function number `from` says everything about the reference.
+    /// Whether the summary of function number `from` covers the reference.
     fn accounts(&self, atom: &Atom, from: usize, r: &Reference) -> bool {
         let Some(function) = self.summary.functions.get(from) else { return false };
         let at = |section: u32| function.covered_references.binary_search(&(section, r.offset)).is_ok();
         match r.kind {
-            // Of a table that it owns, in one of the sections where one is.
+            // For a reference in an owned table, the sections are those with such a table.
             ReferenceKind::Data => {
                 let mut sections = self.owned_at(r.from, r.offset).peekable();
                 sections.peek().is_some() && sections.all(at)
@@ -134,8 +130,8 @@ fn targets_of_summary(summary: &ModuleSummary, regions: &Regions, function: &Fun
     named
 }
 
-/// A target as the atom that it means, if it is a local symbol; of a section of data, as the first one: which of the
-/// parts an address means is said by the reference, and memory is that of the whole section.
+/// A target as an atom: that of a local symbol, and the first one of a data section, whose memory is one object. The reference says which
+/// part of it an address means.
 fn plain(summary: &ModuleSummary, regions: &Regions, target: Target) -> Target {
     let atom = match target {
         Target::Atom(atom) => atom,
@@ -147,14 +143,14 @@ fn plain(summary: &ModuleSummary, regions: &Regions, target: Target) -> Target {
     regions.of(atom).map_or(target, |region| Target::Atom(region.first))
 }
 
-/// Whether the contents of an atom are followed: data that only pointers reach, and no section that means something
-/// to the loader, the linker or whoever walks over all of its name.
+/// Whether value flow models the contents of an atom: data that only pointers reach, in no section with a meaning to the
+/// loader or the linker, or whose name code enumerates.
 pub(crate) fn is_ordinary_data(atom: &Atom) -> bool {
     matches!(atom.kind, AtomKind::ReadOnlyData | AtomKind::Data | AtomKind::Bss | AtomKind::Common)
         && !atom.has(atom_flags::RETAIN | atom_flags::C_IDENTIFIER | atom_flags::EXEC)
 }
 
-/// Which function each atom of a module belongs to.
+/// The function of each atom of a module.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FunctionTable {
     of: Vec<Option<u32>>,
@@ -176,13 +172,13 @@ impl FunctionTable {
         FunctionTable { of }
     }
 
-    /// Position in `functions` of the function that an atom is of.
+    /// Position in `functions` of an atom's function.
     pub(crate) fn of(&self, atom: AtomIdx) -> Option<usize> {
         self.of.get(atom.index()).copied().flatten().map(|f| f as usize)
     }
 
-    /// Whether calls enter the code atom at this offset from the start of its section: at an entry of its function, or,
-    /// if it has no summary, at its start.
+    /// Whether calls enter the code atom at this offset from the start of its section: at an entry of its function, or at its
+    /// start if it has no summary.
     pub(crate) fn is_entry(&self, summary: &ModuleSummary, atom: AtomIdx, offset: i64) -> bool {
         let Ok(offset) = u64::try_from(offset) else { return false };
         match self.of(atom).and_then(|f| summary.functions.get(f)) {
@@ -195,7 +191,7 @@ impl FunctionTable {
     }
 }
 
-/// Where a target of a module leads inside of it, with `addend` bytes added; `None` for what it does not define.
+/// The place of a target in a module, with `addend` bytes added; `None` for a symbol that it does not define.
 pub(super) fn leads<'s>(
     summary: &'s ModuleSummary,
     functions: &'s FunctionTable,
@@ -210,11 +206,64 @@ pub(super) fn leads<'s>(
             ifunc = symbol.kind == SymbolKind::Ifunc;
             match symbol.definition {
                 Definition::Atom(atom) => (atom, symbol.value as i64),
-                // Its value is its alignment.
+                // The value of a common symbol is its alignment.
                 Definition::Common(atom) => (atom, 0),
                 _ => return None,
             }
         }
     };
     Some(ReferencedPlace { summary, functions, atom, ifunc, offset: base.wrapping_add(addend) })
+}
+
+/// Memory of one section of data: to value flow its parts are one object. An address that is computed from that of one part may be in
+/// any other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Region {
+    pub(crate) first: AtomIdx,
+    /// In bytes, from the start of the section.
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Some part refers to another section.
+    pub(crate) refers: bool,
+}
+
+/// The regions of a module, and the region of each atom. Each code atom has its own.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Regions {
+    /// By atom of the module: the number of its region.
+    of: Vec<u32>,
+    regions: Vec<Region>,
+}
+
+impl Regions {
+    pub(crate) fn new(summary: &ModuleSummary) -> Self {
+        let mut table = Regions { of: Vec::with_capacity(summary.atoms.len()), regions: Vec::new() };
+        let mut before = None;
+        for (i, atom) in summary.atoms.iter().enumerate() {
+            let local = AtomIdx::new(i);
+            let end = atom.offset.saturating_add(atom.size);
+            let leads_out = |r: &Reference| match r.target {
+                Target::Atom(to) => summary.atoms.get(to.index()).is_none_or(|t| t.section != atom.section),
+                Target::Symbol(_) => true,
+            };
+            let refers = summary.references_of(local).iter().any(leads_out);
+            let section =
+                (atom.kind != AtomKind::Code && atom.section != Atom::NO_SECTION).then_some(atom.section);
+            match table.regions.last_mut() {
+                Some(region) if section.is_some() && section == before => {
+                    region.start = region.start.min(atom.offset);
+                    region.end = region.end.max(end);
+                    region.refers |= refers;
+                }
+                _ => table.regions.push(Region { first: local, start: atom.offset, end, refers }),
+            }
+            before = section;
+            table.of.push(table.regions.len() as u32 - 1);
+        }
+        table
+    }
+
+    pub(crate) fn of(&self, atom: AtomIdx) -> Option<Region> {
+        self.regions.get(*self.of.get(atom.index())? as usize).copied()
+    }
 }

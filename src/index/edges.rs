@@ -1,19 +1,16 @@
-//! The edges of the index: what each reference of each atom comes to, given which definitions prevail.
+//! The edges of the index: the target of each reference of each atom, given the prevailing definitions.
 //!
-//! Safe because it only ever adds: a reference to a symbol goes to the prevailing atom, one by section symbol to
-//! its own; members of a group hold each other; metadata hangs on what it is ordered after. A reference from a
-//! non-allocated atom is no edge: such sections are never loaded. A definition that stays although another one
-//! prevails holds that one: were it dropped, the other would prevail, in the place and with the visibility that it
-//! has there.
+//! A reference to a symbol goes to the prevailing atom, one by section symbol to its own. Members of a group keep each other, and
+//! metadata is kept with the section that it is ordered after. A reference from a non-allocated atom is no edge, because such sections
+//! are never loaded. A kept definition that does not prevail keeps the prevailing one: otherwise it would prevail itself, at
+//! its own place and with its own visibility.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use summaries::{AtomIdx, AtomKind, Definition, ModuleKind, ReferenceKind, SymbolIdx, Target, atom_flags};
 
-use super::edge_effects::{EdgeEffects, FunctionTable, leads};
-use super::regions::Regions;
-use super::{Edge, EdgeEffect, EdgeKind, Index, LinkInputs, defining_atom, prevailing_atom};
-use crate::config::Dialect;
+use super::edge_effects::{EdgeEffects, FunctionTable, Regions, leads};
+use super::{Edge, EdgeEffect, EdgeKind, Index, LinkInputs, prevailing_atom};
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::resolve::{Prevailing, start_stop_section};
 
@@ -73,17 +70,17 @@ fn identifier_sections<'s>(sources: &LinkInputs<'s>, index: &Index) -> FxHashMap
     sections
 }
 
-/// The sections that a reference to `__start_X` or `__stop_X` keeps, under the rules of the linker behind us.
+/// The sections that a reference to `__start_X` or `__stop_X` keeps, under the rules of the linker.
 fn kept_by_start_stop<'s>(
     sources: &LinkInputs<'s>,
     index: &Index,
     mut sections: FxHashMap<&'s [u8], Vec<AtomId>>,
 ) -> FxHashMap<&'s [u8], Vec<AtomId>> {
-    // lld's default. Under GNU ld's option of that name still the first section of the name is kept, or more.
-    if sources.config.start_stop_gc.unwrap_or(true) && sources.config.linker.dialect == Dialect::Lld {
+    // GNU ld's option of that name still keeps at least the first section of the name.
+    if sources.config.start_stop_gc.unwrap_or(true) && sources.config.rules().collects_start_stop {
         sections.retain(|name, _| is_exempt_from_start_stop_gc(name));
     }
-    // Metadata lives with the section that it is ordered after, whoever walks over all of it.
+    // Metadata is kept with the section that it is ordered after, even if code enumerates all of it.
     let is_ordered = |atom: &AtomId| {
         let (position, local) = index.locate(*atom);
         sources.summaries[position].atoms[local.index()].link_order.is_some()
@@ -92,7 +89,7 @@ fn kept_by_start_stop<'s>(
     sections
 }
 
-/// The sections that a mention of their start or end keeps with lld, whatever `-z start-stop-gc` says: glibc's (lld's `MarkLive.cpp`).
+/// The sections that lld keeps for a reference to their start or end, even with `-z start-stop-gc`: glibc's (lld's `MarkLive.cpp`).
 pub(crate) fn is_exempt_from_start_stop_gc(section: &[u8]) -> bool {
     section.starts_with(b"__libc_")
 }
@@ -126,16 +123,14 @@ fn same_names(
             };
             let winner =
                 position_of.get(&module).and_then(|p| sources.summaries[*p].symbols.get(symbol.index()));
-            // GNU ld, gold and mold hide what an excluded archive defines, whichever definition prevails.
-            let hides = sources.config.linker.dialect != Dialect::Lld;
-            if hides && !sources.config.exclude_libs.is_empty() {
+            if sources.config.rules().hides_excluded && !sources.config.exclude_libs.is_empty() {
                 pairs.push((prevailing, atom));
             }
             if sources.resolution.demanding.binary_search(&(this.module, SymbolIdx::new(i))).is_ok() {
                 pairs.push((prevailing, atom));
             }
             if common && winner.is_some_and(|w| matches!(w.definition, Definition::Common(_))) {
-                // Linkers give a common symbol the greatest size and the greatest alignment of all its mentions.
+                // Linkers give a common symbol the greatest size and alignment of all its definitions.
                 pairs.push((prevailing, atom));
             }
         }
@@ -164,10 +159,7 @@ fn part(
     }
     for (number, reference) in (0u32..).zip(&summary.references) {
         let ordered_after = summary.atoms.get(reference.from.index()).and_then(|a| a.link_order);
-        let described = match reference.target {
-            Target::Atom(atom) => Some(atom),
-            Target::Symbol(symbol) => defining_atom(summary, symbol),
-        };
+        let described = summary.target_atom(reference.target);
         if let (Some(first), Some(atom)) = (ordered_after, described)
             && summary.atoms.get(atom.index()).is_some_and(|a| a.kind == AtomKind::Code)
             && atom != first
@@ -175,7 +167,7 @@ fn part(
             dependents.extend([(atom, reference.from, number), (reference.from, first, number)]);
         }
     }
-    // The tie to the section that it is ordered after comes first, so that it stands for the others.
+    // The tie to the section that it is ordered after comes first, because the first one is kept.
     dependents.sort_unstable_by_key(|(atom, other, number)| (*atom, *other, number.wrapping_add(1)));
     dependents.dedup_by_key(|(atom, other, _)| (*atom, *other));
 
@@ -217,8 +209,8 @@ fn part(
             if let Some(atoms) = start_stop_section(name).and_then(|section| sections.get(section)) {
                 atoms.iter().for_each(|target| push(*target, EdgeKind::StartStop, EdgeEffect::Escape));
             }
-            // A weak reference needs no definition and no DSO, unless some other one is strong: for linkers the symbol
-            // is strong then, wherever it is used, also if the strong reference is in dead code.
+            // A weak reference needs no definition and no DSO, unless another reference is strong: for linkers the symbol
+            // is strong then, even if the strong reference is in dead code.
             let strong = summary.symbols[symbol.index()].binding != summaries::Binding::Weak
                 || sources.resolution.symbols[id].strong_reference;
             let outside = match sources.resolution.symbols[id].prevailing {
@@ -226,7 +218,7 @@ fn part(
                 Prevailing::Linker => start_stop_section(name).is_some(),
                 _ => false,
             };
-            // Which references of bitcode are left once code is made of it is the linker's to see.
+            // Only the linker knows which references of bitcode are left in the compiled code.
             let native = summary.kind != ModuleKind::Bitcode;
             if strong && outside && native && !index.discarded[global(from).index()] {
                 out.external.push((global(from), id));
@@ -246,7 +238,7 @@ fn part(
         let same = same_names[start..].iter().take_while(|p| p.0 == global(from));
         out.edges
             .extend(same.map(|p| Edge::new(p.1, EdgeKind::SameName, EdgeEffect::Keep, Edge::NO_REFERENCE)));
-        // One edge per target is enough; of the strongest, the first reference in the file stands for the others.
+        // One edge per target is enough: the first reference with the strongest effect is kept for all.
         let mine = &mut out.edges[first..];
         mine.sort_unstable_by_key(|e| (e.target, e.effect, e.reference));
         let mut kept = first;
@@ -269,7 +261,7 @@ fn part(
     out
 }
 
-/// The edge that a reference is.
+/// The kind of edge for a kind of reference.
 pub(crate) fn edge_kind(kind: ReferenceKind) -> EdgeKind {
     match kind {
         ReferenceKind::Call => EdgeKind::Call,

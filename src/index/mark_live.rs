@@ -1,17 +1,16 @@
 //! Mark and sweep as the linker's own `--gc-sections` does it on the originals (lld/ELF/MarkLive.cpp).
 //!
-//! The linker keeps or removes whole input sections, so an atom is marked if any atom of its section is, with all that each
-//! of them refers to. Unwind tables are roots: each personality, and each LSDA that is not metadata of one section. A
-//! definition that does not prevail keeps nothing for the sake of its name. What only we keep (options of ours, limits,
-//! what the linker asks for by name) is no root here.
+//! The linker keeps or removes whole input sections, so that marking an atom marks all atoms of its section. Unwind tables are roots: each
+//! personality, and each LSDA that is not metadata of one section. A definition that does not prevail keeps nothing by its name. Roots by
+//! our own options and limits, and names that the linker demands, do not count here. The pieces of merge sections, which refer to
+//! nothing, are not modelled one by one.
 //!
-//! It decides what the plain link reports and needs: undefined symbols, libraries, sections behind `__start_X`. Left
-//! out: string pieces of merge sections, which the linker marks one by one and which refer to nothing.
+//! The result decides what the plain link reports and needs: undefined symbols, libraries, sections of `__start_X`.
 
 use rayon::prelude::*;
-use summaries::{Atom, AtomIdx, AtomKind, ModuleSummary, ReferenceKind, Target, atom_flags};
+use summaries::{Atom, AtomIdx, AtomKind, ModuleSummary, ReferenceKind, atom_flags};
 
-use super::{Edge, EdgeKind, Index, RootReason, defining_atom};
+use super::{Edge, EdgeKind, Index, RootReason};
 use crate::ids::{AtomId, Id};
 use crate::propagate::solver::{Lattice, Problem, solve};
 
@@ -82,7 +81,7 @@ impl Problem for MarkPhase<'_> {
         let first = self.tables.partition_point(|(from, _)| *from < id);
         let of_tables = self.tables.iter().skip(first).take_while(|(from, _)| *from == id);
         of_tables.for_each(|(_, to)| implies(to.0, MarkBit));
-        // One input section stays or goes.
+        // An input section is kept or removed as a whole.
         if self.joined[id.index()] {
             implies(key - 1, MarkBit);
         }
@@ -92,18 +91,15 @@ impl Problem for MarkPhase<'_> {
     }
 }
 
-/// Pairs of (data, code), sorted: what the jump tables in the data lead to. In the index a table belongs to the function that jumps by
-/// it; to the linker it belongs to the section that holds it.
+/// Pairs of (data, code), sorted: the targets of jump tables in the data. In the index a table belongs to the function that jumps by
+/// it; to the linker it belongs to its section.
 fn tables(index: &Index, summaries: &[&ModuleSummary]) -> Vec<(AtomId, AtomId)> {
     let mut pairs = Vec::new();
     for (module, summary) in index.modules.iter().zip(summaries) {
         for table in &summary.owned {
             let entries = summary.references_of(table.owner).iter().filter(|r| r.kind == ReferenceKind::Data);
             for entry in entries.filter(|r| (table.start..table.end).contains(&r.offset)) {
-                let target = match entry.target {
-                    Target::Atom(atom) => Some(atom),
-                    Target::Symbol(symbol) => defining_atom(summary, symbol),
-                };
+                let target = summary.target_atom(entry.target);
                 let global = |atom: AtomIdx| AtomId(module.first_atom + atom.0);
                 pairs.extend(target.map(|target| (global(table.atom), global(target))));
             }

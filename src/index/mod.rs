@@ -1,13 +1,11 @@
 //! The pass index: the summaries of all loaded modules joined into one graph of atoms, then frozen.
 //!
-//! Nothing after this looks at names or files again until emit. An edge goes from an atom to the atom that the
-//! linker will take for the reference; a reference that leaves the modules (to a DSO, to nothing) is kept
-//! apart, because the linker's errors and `DT_NEEDED` depend on it.
+//! Later passes up to emit look at no name and no file. An edge goes to the atom that the linker takes for the reference. References that
+//! leave the modules are kept apart, because the linker's errors and `DT_NEEDED` depend on them.
 
 mod edge_effects;
 mod edges;
 mod mark_live;
-mod regions;
 mod roots;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -16,9 +14,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
-use summaries::{
-    AtomIdx, Granularity, Group, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolIdx,
-};
+use summaries::{AtomIdx, Granularity, Group, Limit, LimitRecord, ModuleKind, ModuleSummary, Severity};
 
 use crate::config::Config;
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
@@ -27,11 +23,11 @@ use crate::resolve::{Resolution, link_limit};
 use crate::summarize::cache::LinkCache;
 pub use edge_effects::EdgeEffect;
 pub(crate) use edge_effects::{FunctionTable, is_ordinary_data};
+pub(crate) use edge_effects::{Region, Regions};
 pub(crate) use edges::{edge_kind, is_exempt_from_start_stop_gc};
-pub(crate) use regions::{Region, Regions};
 pub use roots::{RootReason, unmatched_keeps};
 
-/// Why an atom holds on to another.
+/// The reason why an atom keeps another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EdgeKind {
     Call,
@@ -39,7 +35,7 @@ pub enum EdgeKind {
     Data,
     Got,
     Tls,
-    /// The function's unwind record names it: its table of handlers or its personality routine.
+    /// The function's unwind record names it: its LSDA or its personality routine.
     Unwind,
     /// They are members of one section group.
     Group,
@@ -47,36 +43,36 @@ pub enum EdgeKind {
     LinkOrder,
     /// `__start_X` or `__stop_X`: means every section X.
     StartStop,
-    /// The source defines a global symbol of which the target has the definition that prevails, or both have a part
-    /// of one common symbol, or the target gives the symbol an attribute that the linker merges.
+    /// The source defines a global symbol, and the target has the prevailing definition, a part of the same common symbol, or an
+    /// attribute that the linker merges.
     SameName,
 }
 
-/// An edge of the reference graph: where it goes, and what makes it.
+/// An edge of the reference graph: its target and its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
     pub target: AtomId,
     pub kind: EdgeKind,
-    /// What it does to the target; of several references to one target, the strongest.
+    /// The effect on the target; for several references the strongest.
     pub effect: EdgeEffect,
-    /// How many edges it stands for; 255 is that or more.
+    /// The number of edges that were joined to this one; 255 is that or more.
     pub count: u8,
     /// A set of the flags [`Edge::STRUCTURAL`], [`Edge::CALLS`], [`Edge::NOT_UNWIND`] and [`Edge::ADDRESS`].
     flags: u8,
-    /// Index into the module's `references`; [`Edge::NO_REFERENCE`] for edges that are none.
+    /// Index into the module's `references`; [`Edge::NO_REFERENCE`] for other edges.
     pub reference: u32,
 }
 
 impl Edge {
     pub const NO_REFERENCE: u32 = u32::MAX;
-    /// One of the edges that it stands for is no reference of the program's text but follows from how the object is put
-    /// together (unwind table, group, order, name): it doesn't go with a line of source.
+    /// One of its edges is not in the program's text but follows from the structure of the object (unwind table, group, order,
+    /// name), so that it belongs to no source line.
     pub const STRUCTURAL: u8 = 1;
-    /// One of the edges that it stands for is a call.
+    /// One of its edges is a call.
     pub const CALLS: u8 = 2;
-    /// One of the edges that it stands for is neither of an unwind table nor of a group.
+    /// One of its edges is neither of an unwind table nor of a group.
     pub const NOT_UNWIND: u8 = 4;
-    /// One of the edges that it stands for is a reference that is no direct call.
+    /// One of its edges is a reference other than a direct call.
     pub const ADDRESS: u8 = 8;
 
     /// Whether it has one of these flags.
@@ -84,8 +80,8 @@ impl Edge {
         self.flags & flags != 0
     }
 
-    /// Whether it ties metadata to what that describes, not to the section that it is ordered after: a table of several
-    /// functions (gcc's `__patchable_function_entries`), of which the linker sees the first.
+    /// Whether it ties metadata to the code that it describes, not to the section that it is ordered after: a table of several
+    /// functions (gcc's `__patchable_function_entries`), of which the linker sees only the first.
     pub(crate) fn is_described(&self) -> bool {
         self.kind == EdgeKind::LinkOrder && self.reference != Edge::NO_REFERENCE
     }
@@ -109,7 +105,7 @@ impl Edge {
 pub struct Root {
     pub atom: AtomId,
     pub reason: RootReason,
-    /// The symbol by which it is a root, where there is one.
+    /// The symbol by which it is a root, if any.
     pub symbol: Option<SymbolId>,
 }
 
@@ -119,29 +115,29 @@ pub struct IndexedModule {
     pub module: ModuleId,
     /// Its first atom; the rest follow in `AtomIdx` order.
     pub first_atom: u32,
-    /// Nothing of it may go: a limit of severity `Module` holds.
+    /// The whole module is kept, by a limit of severity `Module`.
     pub kept_whole: bool,
 }
 
-/// Unwind entries that are removed though their functions are kept ([`nounwind`](crate::propagate::nounwind)). Empty: none.
+/// Unwind entries that are removed although their functions are kept ([`nounwind`](crate::propagate::nounwind)).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RemovedUnwind {
     /// By atom: its FDEs are removed.
     pub entries: Vec<bool>,
-    /// By atom: it is an LSDA to which no FDE that is kept refers.
+    /// By atom: it is an LSDA without a kept FDE.
     pub lsdas: Vec<bool>,
-    /// How many FDEs are removed, and how many bytes those are.
+    /// The number of removed FDEs, and their bytes.
     pub count: usize,
     pub bytes: u64,
-    /// Functions that keep theirs, ascending: the atom, and the place of the first byte in its section.
+    /// Functions that keep theirs, ascending: the atom, and the first byte in its section.
     pub needed: Vec<(AtomId, u64)>,
-    /// Why entries are kept, or for those who drop all of them what that breaks.
+    /// The reason why entries are kept, or if all are dropped, the consequence of that.
     pub kept: Option<String>,
-    /// Why they must not be removed, whatever the user says.
+    /// The reason why they must not be removed, even by option.
     pub refused: Option<String>,
 }
 
-/// The joined graph of the references of all modules. Nothing changes one that is built; one with more roots is another one.
+/// The joined graph of the references of all modules. It is never changed; a graph with more roots is a new one.
 #[derive(Debug, Clone, Default)]
 pub struct Index {
     /// The modules that the link loads, in load order.
@@ -149,24 +145,23 @@ pub struct Index {
     /// Edges of atom `a`: `edges[edge_start[a]..edge_start[a + 1]]`.
     pub edge_start: Vec<u32>,
     pub edges: Vec<Edge>,
-    /// What lives by itself, sorted by atom; an atom may be there for several reasons.
+    /// The roots, sorted by atom; an atom may have several reasons.
     pub roots: Vec<Root>,
-    /// References to symbols that no loaded module defines, those that stand for sections among them, sorted: (from,
-    /// symbol).
+    /// References to symbols that no loaded module defines, including `__start_X` symbols, sorted: (from, symbol).
     pub external: Vec<(AtomId, SymbolId)>,
     /// By atom: in a COMDAT group that another module's group replaces.
     pub discarded: Vec<bool>,
     /// By atom: it takes memory in the running program.
     pub alloc: Vec<bool>,
     pub limits: Vec<(Option<ModuleId>, LimitRecord)>,
-    /// By position in `modules`: which function each atom belongs to.
+    /// By position in `modules`: the function of each atom.
     pub(crate) functions: Vec<FunctionTable>,
     /// The allocated sections that `__start_X` or `__stop_X` mean, by symbol, sorted.
     pub(crate) start_stop: Vec<(SymbolId, AtomId)>,
     plain: OnceLock<Vec<bool>>,
     /// The unwind entries that the program does not need.
     pub removed_unwind: RemovedUnwind,
-    /// By position: the memory of the module's data. Of no atom where values are not followed.
+    /// By position: the memory regions of the module's data. Empty without value flow.
     pub(crate) regions: Vec<Regions>,
 }
 
@@ -176,12 +171,12 @@ impl Index {
         self.discarded.len()
     }
 
-    /// Whether an edge of a live atom keeps its target: as [`Index::follows_in_plain`], without the unwind entries that are removed.
+    /// Whether an edge of a live atom keeps its target: as [`Index::follows_in_plain`], but not for removed unwind entries.
     pub(crate) fn follows(&self, from: AtomId, edge: &Edge) -> bool {
         self.follows_in_plain(from, edge) && !self.is_removed_unwind(from, edge)
     }
 
-    /// Whether an edge is only there for an unwind entry that is removed.
+    /// Whether an edge is only there for a removed unwind entry.
     pub(crate) fn is_removed_unwind(&self, from: AtomId, edge: &Edge) -> bool {
         let has = |set: &[bool], atom: AtomId| set.get(atom.index()) == Some(&true);
         !edge.has(Edge::NOT_UNWIND)
@@ -189,8 +184,8 @@ impl Index {
                 || edge.kind == EdgeKind::Unwind && has(&self.removed_unwind.entries, from))
     }
 
-    /// Whether the plain link's edge of a live atom keeps its target: a section that is not loaded keeps only the metadata that is
-    /// ordered after it and its group.
+    /// Whether the plain link's edge of a live atom keeps its target: a section that is not loaded keeps only its ordered metadata and
+    /// its group.
     pub(crate) fn follows_in_plain(&self, from: AtomId, edge: &Edge) -> bool {
         let ties = matches!(edge.kind, EdgeKind::LinkOrder | EdgeKind::Group);
         (self.alloc[from.index()] || ties) && !self.discarded[edge.target.index()]
@@ -233,7 +228,7 @@ impl Index {
         self.with_roots(&atoms, RootReason::ModuleKept)
     }
 
-    /// The same graph, with these atoms as roots, which were dead, and no others for that reason (`--prune-limit`).
+    /// The same graph, with these dead atoms as the only roots of `--prune-limit`.
     #[must_use]
     pub fn keeping_for_limit(mut self, atoms: &[AtomId]) -> Self {
         self.roots.retain(|r| r.reason != RootReason::PruneLimit);
@@ -249,7 +244,7 @@ impl Index {
         self
     }
 
-    /// The atom that edge number `edge` goes out of.
+    /// The source atom of edge number `edge`.
     pub fn edge_source(&self, edge: u32) -> AtomId {
         AtomId::new(self.edge_start.partition_point(|start| *start <= edge) - 1)
     }
@@ -261,7 +256,7 @@ impl Index {
     }
 }
 
-/// What the passes from here on know of the link, beside the index.
+/// The inputs of the link that later passes need next to the index.
 #[derive(Clone, Copy)]
 pub struct LinkInputs<'s> {
     pub config: &'s Config,
@@ -273,7 +268,7 @@ pub struct LinkInputs<'s> {
 }
 
 impl LinkInputs<'_> {
-    /// Whether edges say what they do to the value that they stand for.
+    /// Whether edges have effects for value flow.
     fn follows_values(&self) -> bool {
         self.summaries.iter().any(|summary| summary.granularity == Granularity::Pointers)
     }
@@ -309,7 +304,7 @@ fn atoms_of_modules(sources: &LinkInputs<'_>) -> (Index, FxHashMap<ModuleId, usi
         first_atom += summary.atoms.len() as u32;
         let mut gone = resolution.modules[module].as_ref().map_or(&[][..], |m| &m.discarded_groups);
         if summary.kind == ModuleKind::Bitcode && !kept_whole {
-            // A copy that does not prevail may take the place of a call, with all that it refers to.
+            // A copy that does not prevail may be inlined at a call, with all its references.
             gone = &[];
         }
         for atom in &summary.atoms {
@@ -323,13 +318,13 @@ fn atoms_of_modules(sources: &LinkInputs<'_>) -> (Index, FxHashMap<ModuleId, usi
     (index, position_of)
 }
 
-/// Whether a group has an allocated member. Of groups that have none (type units, macro units) the linker keeps one
-/// copy and may point references to others at it, so they are left to it.
+/// Whether a group has an allocated member. Other groups (type units, macro units) are left to the linker, which keeps one copy and may
+/// point references to others at it.
 pub(crate) fn has_code_or_data(summary: &ModuleSummary, group: &Group) -> bool {
     group.members.iter().any(|m| summary.atoms.get(m.index()).is_some_and(|a| a.kind.is_alloc()))
 }
 
-/// The definition of a global symbol that prevails, as an atom.
+/// The prevailing definition of a global symbol, as an atom.
 fn prevailing_atom(
     sources: &LinkInputs<'_>,
     index_modules: &[IndexedModule],
@@ -341,26 +336,18 @@ fn prevailing_atom(
         return None;
     };
     let position = *position_of.get(&module)?;
-    let atom = defining_atom(sources.summaries[position], symbol)?;
+    let atom = sources.summaries[position].defining_atom(symbol)?;
     Some(AtomId(index_modules[position].first_atom + atom.0))
 }
 
-/// The atom in which a symbol of a module is defined.
-fn defining_atom(summary: &ModuleSummary, symbol: SymbolIdx) -> Option<AtomIdx> {
-    match summary.symbols.get(symbol.index())?.definition {
-        summaries::Definition::Atom(atom) | summaries::Definition::Common(atom) => Some(atom),
-        _ => None,
-    }
-}
-
-/// Whether an input section description means this file by a path that a pruned copy can't keep.
+/// Whether an input section description matches this file by a path that a pruned copy can't keep.
 fn matches_script_pattern(
     sources: &LinkInputs<'_>,
     module: ModuleId,
     limits: &mut Vec<(Option<ModuleId>, LimitRecord)>,
 ) -> bool {
-    // A pruned copy lies in a folder of its own but keeps `basename` and `archive:member`, so that only a
-    // pattern that begins with `*` is sure to treat the copy as it would treat the original.
+    // A pruned copy is in another folder but keeps `basename` and `archive:member`. So only a pattern that begins with `*` is sure to
+    // match both.
     let anchored = |p: &&String| !p.starts_with('*');
     let Some(pattern) = sources.inputs.scripts.file_patterns.iter().find(anchored) else { return false };
     let detail = format!("the linker script has the file pattern {pattern}");
@@ -368,7 +355,7 @@ fn matches_script_pattern(
     true
 }
 
-/// `.gnu.linkonce.*` sections of one name in two modules: linkers differ in whether the second is discarded.
+/// `.gnu.linkonce.*` sections of one name in two modules: linkers differ in whether they discard the second.
 fn linkonce(sources: &LinkInputs<'_>, index: &mut Index) {
     let mut seen: FxHashMap<&[u8], usize> = FxHashMap::default();
     for (position, summary) in sources.summaries.iter().enumerate() {

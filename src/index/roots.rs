@@ -1,9 +1,8 @@
-//! Preserved roots: what is live by itself, each with its reason.
+//! Preserved roots: atoms that are live without a reference, each with its reason.
 //!
-//! The rules are the linker's (lld/ELF/MarkLive.cpp; docs/SOUNDNESS.md lists them with their tests), with two
-//! differences. Unwind tables are no roots: an LSDA or personality lives with the functions that use it. And
-//! without `--gc-sections` on the line nothing says that a section outside the standard families may go, so
-//! all of those are roots.
+//! The rules are the linker's (lld/ELF/MarkLive.cpp; docs/SOUNDNESS.md lists them with their tests), with two differences. Unwind tables are
+//! no roots: an LSDA or personality is kept with the functions that use it. Without `--gc-sections` all sections outside the standard families are
+//! roots.
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,99 +10,81 @@ use summaries::{
     Atom, AtomIdx, AtomKind, Binding, Definition, ModuleKind, ModuleSummary, Symbol, Visibility, atom_flags,
 };
 
-use super::{Index, LinkInputs, Root, defining_atom, has_code_or_data, prevailing_atom};
-use crate::config::{Dialect, OutputKind};
+use super::{Index, LinkInputs, Root, has_code_or_data, prevailing_atom};
+use crate::config::OutputKind;
 use crate::ids::{AtomId, Id, ModuleId, SymbolId};
 use crate::inputs::glob::Glob;
 use crate::inputs::scripts::names::NameMatcher;
 use crate::resolve::{GlobalSymbol, Prevailing, entry_symbol, start_stop_section, symbols_of};
 
-/// Why an atom is live by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RootReason {
-    Entry,
-    /// `-u`, `--undefined` or `--require-defined` names it on the line.
-    Undefined,
-    /// It has the name that `-init` or `-fini` gives, `_init` and `_fini` by default.
-    InitFiniSymbol,
-    /// In the dynamic symbol table: `-shared`, `--export-dynamic`, a dynamic list.
-    Exported,
-    ReferencedByDso,
-    DefinedByDso,
-    /// Named by a linker script or `--defsym`, or by a version script or dynamic list for a linker that looks for all that those name.
-    Script,
-    /// A module has it as undefined without a reference to it: linkers export such a symbol as undefined, or ask for its
-    /// definition, if it has none.
-    Declared,
-    /// A definition of `STB_GNU_UNIQUE`, which gold exports if its collection keeps it: `plan::demanded` asks for it by name.
-    Unique,
-    /// Named by `--symbol-ordering-file`, `--call-graph-ordering-file` or `--keep-unique`, which ask for its definition.
-    Ordered,
-    Wrap,
-    /// Its name carries a version (`.symver`).
-    Versioned,
-    /// Bitcode mentions it, or the code that the linker makes of it may.
-    Bitcode,
-    /// Its section is `.init_array` or one like it, which the start-up code calls.
-    InitFini,
-    Note,
-    /// Its section is flagged `SHF_GNU_RETAIN`, as for `__attribute__((retain))`.
-    Retain,
-    /// `KEEP()` in a linker script names its section.
-    Keep,
-    /// Its section's name is of no standard family, and the line has no `--gc-sections`.
-    CustomSection,
-    /// A C identifier section, for a linker that keeps all of them.
-    StartStop,
-    /// A non-allocated section: kept, but its references keep nothing.
-    NonAlloc,
-    /// A section without bytes: nothing is gained if it goes, and to GNU ld an object without sections is no object.
-    Empty,
-    /// `--prune-keep` names it, for the user says so.
-    PruneKeep,
-    /// A limit keeps the whole module.
-    ModuleKept,
-    /// Code that is kept may go on into it behind the end of its own section.
-    FallThrough,
-    /// `--prune-limit` leaves it, for the search of `bisect`.
-    PruneLimit,
-}
-
-impl RootReason {
-    /// The stable name of the reason, as reports have it.
-    pub fn name(self) -> &'static str {
-        match self {
-            RootReason::Entry => "entry",
-            RootReason::Undefined => "undefined-option",
-            RootReason::InitFiniSymbol => "init-fini-symbol",
-            RootReason::Exported => "exported",
-            RootReason::ReferencedByDso => "referenced-by-dso",
-            RootReason::DefinedByDso => "defined-by-dso",
-            RootReason::Script => "script-symbol",
-            RootReason::Declared => "declared",
-            RootReason::Unique => "unique",
-            RootReason::Ordered => "ordered",
-            RootReason::Wrap => "wrap",
-            RootReason::Versioned => "versioned",
-            RootReason::Bitcode => "bitcode",
-            RootReason::InitFini => "init-fini-array",
-            RootReason::Note => "note",
-            RootReason::Retain => "retain",
-            RootReason::Keep => "keep",
-            RootReason::CustomSection => "custom-section",
-            RootReason::StartStop => "start-stop-section",
-            RootReason::NonAlloc => "non-alloc",
-            RootReason::Empty => "empty",
-            RootReason::PruneKeep => "prune-keep",
-            RootReason::ModuleKept => "module-kept",
-            RootReason::FallThrough => "fall-through",
-            RootReason::PruneLimit => "prune-limit",
+macro_rules! root_reasons {
+    ($($(#[$doc:meta])* $reason:ident = $name:literal,)*) => {
+        /// The reason why an atom is live without a reference.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum RootReason {
+            $($(#[$doc])* $reason,)*
         }
-    }
+
+        impl RootReason {
+            /// The stable name of the reason in reports.
+            pub fn name(self) -> &'static str {
+                match self { $(RootReason::$reason => $name,)* }
+            }
+        }
+    };
 }
 
-/// All roots, sorted by atom and then by reason, in declaration order; none twice. An atom that is one for several reasons has
-/// them all: it goes only when the last of them does.
+root_reasons! {
+    Entry = "entry",
+    /// `-u`, `--undefined` or `--require-defined` names it on the line.
+    Undefined = "undefined-option",
+    /// It has the name that `-init` or `-fini` gives, `_init` and `_fini` by default.
+    InitFiniSymbol = "init-fini-symbol",
+    /// In the dynamic symbol table: `-shared`, `--export-dynamic`, a dynamic list.
+    Exported = "exported",
+    ReferencedByDso = "referenced-by-dso",
+    DefinedByDso = "defined-by-dso",
+    /// Named by a linker script or `--defsym`, or by a version script or dynamic list for a linker that demands its names.
+    Script = "script-symbol",
+    /// A module has it as undefined without a reference to it: linkers export such a symbol as undefined, or report it if nothing
+    /// defines it.
+    Declared = "declared",
+    /// A definition of `STB_GNU_UNIQUE`, which gold exports if its collection keeps it ([`Plan::demanded`](crate::plan::Plan)).
+    Unique = "unique",
+    /// Named by `--symbol-ordering-file`, `--call-graph-ordering-file` or `--keep-unique`, which require its definition.
+    Ordered = "ordered",
+    Wrap = "wrap",
+    /// Its name carries a version (`.symver`).
+    Versioned = "versioned",
+    /// Bitcode refers to it, or its compiled code may.
+    Bitcode = "bitcode",
+    /// Its section is `.init_array` or one like it, which the start-up code calls.
+    InitFini = "init-fini-array",
+    Note = "note",
+    /// Its section is flagged `SHF_GNU_RETAIN`, as for `__attribute__((retain))`.
+    Retain = "retain",
+    /// `KEEP()` in a linker script names its section.
+    Keep = "keep",
+    /// Its section's name is of no standard family, and the line has no `--gc-sections`.
+    CustomSection = "custom-section",
+    /// A C identifier section, for a linker that keeps all of them.
+    StartStop = "start-stop-section",
+    /// A non-allocated section: kept, but its references keep nothing.
+    NonAlloc = "non-alloc",
+    /// A section without bytes: removing it gains nothing, and GNU ld ignores an object without sections.
+    Empty = "empty",
+    /// `--prune-keep` names it by its pattern.
+    PruneKeep = "prune-keep",
+    /// A limit keeps the whole module.
+    ModuleKept = "module-kept",
+    /// Kept code may fall through into it from the section before it.
+    FallThrough = "fall-through",
+    /// `--prune-limit` keeps it, for the search of `bisect`.
+    PruneLimit = "prune-limit",
+}
+
+/// All roots, sorted by atom and then by reason, in declaration order, without duplicates. An atom has all of its reasons, because it is
+/// removed only if all of them end.
 pub(super) fn find(
     sources: &LinkInputs<'_>,
     position_of: &FxHashMap<ModuleId, usize>,
@@ -115,7 +96,7 @@ pub(super) fn find(
     roots
 }
 
-/// All roots, one for each symbol that is a reason.
+/// All roots, once for each symbol that is a reason.
 pub(super) fn of_symbols_and_sections(
     sources: &LinkInputs<'_>,
     position_of: &FxHashMap<ModuleId, usize>,
@@ -142,7 +123,7 @@ pub(super) fn of_symbols_and_sections(
     roots
 }
 
-/// Roots that are so by their section.
+/// Roots because of their section.
 fn section_roots(
     sources: &LinkInputs<'_>,
     index: &Index,
@@ -156,7 +137,7 @@ fn section_roots(
         let name = summary.name(atom.name);
         let kept = this.kept_whole.then_some(RootReason::ModuleKept);
         let reason = section_reason(sources, this.module, summary, atom, name);
-        // Of bitcode itself the references say what is needed.
+        // Bitcode's own references keep its sections.
         let by_bitcode = summary.kind != ModuleKind::Bitcode && bitcode.names(summary, atom);
         let by_bitcode = by_bitcode.then_some(RootReason::Bitcode);
         let atom = AtomId::new(this.first_atom as usize + i);
@@ -165,11 +146,11 @@ fn section_roots(
     }
 }
 
-/// What bitcode names besides symbols that it refers to.
+/// Names in bitcode other than its references.
 struct BitcodeNames<'s> {
-    /// COMDATs: were the native group to go, the linker would take the one of bitcode.
+    /// COMDATs: without the native group the linker would take that of bitcode.
     groups: FxHashSet<&'s [u8]>,
-    /// The sections of which it names the start or the end, by `__start_X` and `__stop_X`.
+    /// Sections whose start or end it names, by `__start_X` and `__stop_X`.
     sections: FxHashSet<&'s [u8]>,
 }
 
@@ -199,7 +180,7 @@ fn section_reason(
     if atom.has(atom_flags::RETAIN) {
         return Some(RootReason::Retain);
     }
-    // Metadata lives and dies with the section that it is ordered after.
+    // Metadata is kept only with the section that it is ordered after.
     if atom.link_order.is_some() {
         return None;
     }
@@ -216,14 +197,14 @@ fn section_reason(
         _ => {}
     }
     let file = || sources.inputs.module_name(module).into_bytes();
-    // A pattern with a colon is of an archive and its member, which a name of ours has in another form.
+    // A pattern with a colon names an archive and its member, which our names spell differently.
     let kept = |(files, sections): &(String, Vec<String>)| {
         sections.iter().any(|s| Glob::new(s).matches(name))
             && (files == "*" || files.contains(':') || Glob::new(files).matches(&file()))
     };
     let config = sources.config;
     let scripts = &sources.inputs.scripts;
-    // Without --gc-sections a program may find all sections between two symbols of a script with INSERT.
+    // Without --gc-sections a program may enumerate all sections between two symbols of a script with INSERT.
     let all_stay = !config.gc_sections && !scripts.replaces_default && scripts.placed.iter().any(kept);
     if all_stay || scripts.keep.iter().any(kept) {
         return Some(RootReason::Keep);
@@ -231,21 +212,20 @@ fn section_reason(
     if !config.gc_sections && !atom.has(atom_flags::STANDARD_FAMILY) {
         return Some(RootReason::CustomSection);
     }
-    let keeps_all = config.linker.dialect == Dialect::Mold;
-    if keeps_all && atom.has(atom_flags::C_IDENTIFIER) {
+    if config.rules().keeps_identifiers && atom.has(atom_flags::C_IDENTIFIER) {
         return Some(RootReason::StartStop);
     }
     let is_empty = atom.size == 0 && summary.kind == ModuleKind::Native && atom.section != Atom::NO_SECTION;
     (is_empty && !grouped).then_some(RootReason::Empty)
 }
 
-/// Roots that are so by a symbol's name.
+/// Roots because of a symbol's name.
 struct NamedRoots<'s> {
     sources: &'s LinkInputs<'s>,
     entry: Option<String>,
     script: FxHashSet<&'s [u8]>,
     lists: NameMatcher,
-    /// By symbol: bitcode mentions it of which we don't know what mentions it there.
+    /// By symbol: opaque bitcode names it, so that its references are unknown.
     by_opaque_bitcode: Vec<bool>,
     /// By symbol: a linker script or an option declares it ([`RootReason::Declared`]).
     declared: Vec<bool>,
@@ -260,8 +240,8 @@ impl<'s> NamedRoots<'s> {
             .defsym
             .iter()
             .flat_map(|d| std::iter::once(d.name.as_str()).chain(symbols_of(&d.expression)));
-        // What a PROVIDE refers to counts only if the linker uses it, and what DEFINED() asks only by being there:
-        // both stay, because which it will be is the linker's to say.
+        // References of a PROVIDE count only if the linker uses it, and DEFINED() tests only whether a symbol exists. The linker
+        // decides both, so that both are kept.
         let provided = scripts.provided.iter().flat_map(|p| p.references.iter().chain([&p.symbol]));
         let by_script = scripts.referenced_symbols.iter().chain(&scripts.tested_symbols).chain(provided);
         let by_split_stack = has_split_stack(sources).then_some(MORESTACK_NON_SPLIT);
@@ -274,7 +254,7 @@ impl<'s> NamedRoots<'s> {
                 .chain(by_split_stack)
                 .map(str::as_bytes)
                 .collect(),
-            lists: scripts.name_matcher(sources.config.linker.dialect, sources.config.undefined_version),
+            lists: scripts.name_matcher(sources.config.linker.flavor, sources.config.undefined_version),
             by_opaque_bitcode: mentioned_by_opaque_bitcode(sources, index),
             declared: declared(sources, index),
             position_of,
@@ -294,9 +274,9 @@ impl<'s> NamedRoots<'s> {
         let hidden = is_hidden(symbol.visibility);
         let relocatable = config.output_kind == OutputKind::Relocatable;
         let dynamic = !hidden && !relocatable;
-        // GNU ld reports a hidden definition that a library refers to; gold takes it for what the library needs.
-        let hidden_counts = !relocatable && matches!(config.linker.dialect, Dialect::Bfd | Dialect::Gold);
-        // gold exports one from a program if its collection keeps it, for another reason than that (`plan::demanded`).
+        // GNU ld reports a hidden definition that a library refers to; gold resolves the library's reference to it.
+        let hidden_counts = !relocatable && config.rules().sees_hidden;
+        // gold exports one from a program if its collection keeps it for another reason ([`Plan::demanded`]).
         let unique = dynamic && self.is_unique_for_gold(symbol);
         let collects = config.gc_sections && config.output_kind != OutputKind::Shared;
         let reasons = [
@@ -322,8 +302,8 @@ impl<'s> NamedRoots<'s> {
         found.extend(reasons.iter().filter(|r| r.1).map(|r| r.0));
     }
 
-    /// Whether the dynamic symbol table has it. What a version script makes local is not exported; of what we
-    /// can't evaluate (a pattern for demangled names) we say that it is.
+    /// Whether the dynamic symbol table has it. A version script can make it local; a pattern that can't be evaluated (for demangled
+    /// names) counts as a match.
     fn is_exported(&self, symbol: &GlobalSymbol<'_>) -> bool {
         let config = self.sources.config;
         if self.lists.dynamic_list_names(symbol.name) {
@@ -336,7 +316,7 @@ impl<'s> NamedRoots<'s> {
     /// gold exports an `STB_GNU_UNIQUE` definition from any dynamic output (gold/symtab.cc `should_add_dynsym_entry`).
     fn is_unique_for_gold(&self, symbol: &GlobalSymbol<'_>) -> bool {
         let config = self.sources.config;
-        if config.linker.dialect != Dialect::Gold || config.static_link {
+        if !config.rules().exports_unique || config.static_link {
             return false;
         }
         let Prevailing::Module { module, symbol } = symbol.prevailing else { return false };
@@ -344,12 +324,11 @@ impl<'s> NamedRoots<'s> {
         summary.and_then(|s| s.symbols.get(symbol.index())).is_some_and(|s| s.binding == Binding::Unique)
     }
 
-    /// `--exclude-libs`: what these archives define is hidden.
+    /// `--exclude-libs`: definitions of these archives are hidden.
     fn is_of_excluded_library(&self, symbol: &GlobalSymbol<'_>) -> bool {
         let config = self.sources.config;
         let excluded = &config.exclude_libs;
-        // wild exports them from an executable all the same.
-        if config.linker.dialect == Dialect::Wild && config.output_kind != OutputKind::Shared {
+        if config.rules().excludes_in_libraries && config.output_kind != OutputKind::Shared {
             return false;
         }
         let Prevailing::Module { module, .. } = symbol.prevailing else { return false };
@@ -361,26 +340,26 @@ impl<'s> NamedRoots<'s> {
     }
 }
 
-/// What lld calls instead of `__morestack` in code with a split stack that calls code without one (`InputSection.cpp`,
-/// `adjustSplitStackFunctionPrologues`); it must be defined, and no relocation names it.
+/// The function that lld calls instead of `__morestack` in code with a split stack that calls code without one (`InputSection.cpp`,
+/// `adjustSplitStackFunctionPrologues`). It must be defined, and no relocation names it.
 const MORESTACK_NON_SPLIT: &str = "__morestack_non_split";
 
-/// Whether lld may make code call [`MORESTACK_NON_SPLIT`]: some object of the link says that its stack is split.
+/// Whether lld may make code call [`MORESTACK_NON_SPLIT`]: an object of the link has a split stack.
 fn has_split_stack(sources: &LinkInputs<'_>) -> bool {
     let marks = |summary: &&ModuleSummary| {
         let mut notes = summary.atoms.iter().filter(|a| !a.kind.is_alloc());
         notes.any(|a| summary.name(a.name) == b".note.GNU-split-stack")
     };
-    sources.config.linker.dialect == Dialect::Lld && sources.summaries.par_iter().any(marks)
+    sources.config.rules().adjusts_split_stacks && sources.summaries.par_iter().any(marks)
 }
 
-/// No other file of the process can refer to it.
+/// Whether no other file of the process can refer to it.
 fn is_hidden(visibility: Visibility) -> bool {
     matches!(visibility, Visibility::Hidden | Visibility::Internal)
 }
 
-/// By symbol: a native module has it as undefined and no reference to it. Such symbols come from `ld -r -u`, from rustc's list of
-/// what a library exports, and from start files (`__stack_chk_fail_local`).
+/// By symbol: a native module has it as undefined without a reference to it. Such symbols come from `ld -r -u`, from rustc's list of
+/// exports, and from start files (`__stack_chk_fail_local`).
 fn declared(sources: &LinkInputs<'_>, index: &Index) -> Vec<bool> {
     let of_module = |(summary, this): (&&ModuleSummary, &super::IndexedModule)| {
         let mut wanted: Vec<bool> =
@@ -418,7 +397,7 @@ fn mentioned_by_opaque_bitcode(sources: &LinkInputs<'_>, index: &Index) -> Vec<b
     mentioned
 }
 
-/// The patterns of `--prune-keep` that match no definition of an input, with whether the pattern is of a file for all links of a build.
+/// The patterns of `--prune-keep` that match no definition, each with whether it comes from a file for all links of a build.
 pub fn unmatched_keeps<'l>(link: LinkInputs<'l>) -> Vec<(&'l str, bool)> {
     let keep = &link.config.prune.keep;
     let globs: Vec<Glob> = keep.iter().map(|pattern| Glob::new(pattern)).collect();
@@ -437,7 +416,7 @@ pub fn unmatched_keeps<'l>(link: LinkInputs<'l>) -> Vec<(&'l str, bool)> {
     unmatched.map(|(i, (pattern, _))| (pattern.as_str(), i < link.config.prune.keep_of_file)).collect()
 }
 
-/// What options name by the symbol's name alone, local symbols too: `--prune-keep=GLOB`, [`RootReason::Ordered`].
+/// Roots that options name by the symbol's name alone, including local symbols: `--prune-keep=GLOB`, [`RootReason::Ordered`].
 fn kept_by_option(sources: &LinkInputs<'_>, index: &Index, roots: &mut Vec<Root>) {
     let keep: Vec<Glob> = sources.config.prune.keep.iter().map(|k| Glob::new(k)).collect();
     let ordered = &sources.inputs.scripts.ordered_symbols;
@@ -446,14 +425,11 @@ fn kept_by_option(sources: &LinkInputs<'_>, index: &Index, roots: &mut Vec<Root>
     }
     for (summary, this) in sources.summaries.iter().zip(&index.modules) {
         for (i, symbol) in summary.symbols.iter().enumerate() {
-            if !matches!(symbol.definition, Definition::Atom(_) | Definition::Common(_)) {
-                continue;
-            }
             let name = summary.name(symbol.name);
             let by_keep = keep.iter().any(|k| k.matches(name)).then_some(RootReason::PruneKeep);
             let by_order = ordered.contains(name).then_some(RootReason::Ordered);
             let symbol = summaries::SymbolIdx::new(i);
-            let Some(AtomIdx(atom)) = defining_atom(summary, symbol) else { continue };
+            let Some(AtomIdx(atom)) = summary.defining_atom(symbol) else { continue };
             let id: Option<SymbolId> = sources.resolution.symbol_id(this.module, symbol);
             let atom = AtomId(this.first_atom + atom);
             roots.extend(by_keep.into_iter().chain(by_order).map(|reason| Root { atom, reason, symbol: id }));

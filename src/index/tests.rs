@@ -1,7 +1,6 @@
 //! Index, solver and plan from hand-written summaries: no compiler, no linker, no file.
 //!
-//! The resolution is made from the summaries by the plainest rule (first strong definition, else first weak one), so
-//! that what is tested is what comes after it.
+//! The resolution follows the simplest rule (first strong definition, else first weak one), because the tests are about later passes.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -9,7 +8,7 @@ use summaries::{Binding, Definition, ModuleSummary, Visibility, text};
 
 use super::{Index, LinkInputs, RootReason, build};
 use crate::args::tests::interpret;
-use crate::config::{Config, Dialect};
+use crate::config::{Config, Flavor};
 use crate::ids::{AtomId, Id, ModuleId};
 use crate::inputs::Inputs;
 use crate::plan::{Action, plan};
@@ -26,7 +25,7 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(line: &str, texts: &[&str]) -> Self {
         let summaries = texts.iter().map(|t| text::parse(t).unwrap()).collect();
-        Link { summaries, config: interpret(Dialect::Lld, line) }
+        Link { summaries, config: interpret(Flavor::Lld, line) }
     }
 
     pub(crate) fn resolution(&self) -> Resolution<'_> {
@@ -68,7 +67,7 @@ impl Link {
         resolution
     }
 
-    /// What the index is built from.
+    /// The inputs from which the index is built.
     pub(crate) fn inputs<'l>(
         &'l self,
         inputs: &'l Inputs,

@@ -1,8 +1,7 @@
-//! Archives: members and symbol table of GNU, thin and BSD archives, all from one pass over the headers.
+//! Archives: members and symbol table of GNU, thin and BSD archives, in one pass over the headers.
 //!
-//! A member is known by the offset of its header, since names repeat; the symbol table names members by that offset. A
-//! malformed archive is an error with the offset, never a partial list: a member that we missed could be one that the
-//! linker extracts. Left out: nested archives (named as such) and COFF's second linker member.
+//! Member names repeat, so a member is identified by the offset of its header, as in the symbol table. A malformed archive is an
+//! error with the offset, never a partial list, which could lack a member that the linker extracts. Nested archives are errors.
 
 use std::ffi::CStr;
 use std::ops::Range;
@@ -14,7 +13,7 @@ use super::recognise::{ARCHIVE, THIN_ARCHIVE};
 /// `struct ar_hdr`: name 16, date 12, uid 6, gid 6, mode 8, size 10, terminator 2.
 const HEADER: usize = 60;
 
-/// A member that is no table of the archive itself.
+/// A member with contents, not a table of the archive itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
     /// For a thin archive: the path of the member's file, relative to the archive's directory unless absolute.
@@ -25,13 +24,13 @@ pub struct Member {
     pub offset: usize,
 }
 
-/// A parsed archive: its members, and what its symbol index says.
+/// A parsed archive: its members and its symbol table.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Archive {
     pub thin: bool,
     /// The members in the order of the file.
     pub members: Vec<Member>,
-    /// Where each symbol name is in the archive, in table order, with the index of its member; `None` if there is no table.
+    /// The place of each symbol name, in table order, with the index of its member; `None` if there is no table.
     pub symbols: Option<Vec<(Range<usize>, usize)>>,
     /// The offset of a header whose name ends without a slash, as BSD writes them.
     pub without_slash: Option<usize>,
@@ -39,7 +38,7 @@ pub struct Archive {
     pub has_bsd_form: bool,
 }
 
-/// Where the raw symbol table is, and its form.
+/// The place and format of the raw symbol table.
 enum RawSymbolTable {
     /// GNU: `/` (4-byte words) or `/SYM64/` (8-byte words), big-endian.
     Gnu { data: Range<usize>, word: usize },
@@ -47,10 +46,10 @@ enum RawSymbolTable {
     Bsd { data: Range<usize>, word: usize },
 }
 
-/// Reads an archive: where its members are, and its symbol table.
+/// Read an archive: the places of its members, and its symbol table.
 ///
 /// # Errors
-/// What is malformed, with its offset.
+/// The archive is malformed; the text has the offset.
 pub fn parse(bytes: &[u8]) -> Result<Archive, String> {
     let thin = bytes.starts_with(THIN_ARCHIVE);
     if !thin && !bytes.starts_with(ARCHIVE) {
@@ -97,7 +96,7 @@ pub fn parse(bytes: &[u8]) -> Result<Archive, String> {
                     if index.contains(&b':') {
                         return Err(bad("a member of a nested archive"));
                     }
-                    // A thin archive's member with a basename of 15 characters: GNU ar leaves the `/` that it padded that with.
+                    // In thin archives GNU ar leaves padding behind a name of 15 characters.
                     let index = index.split(|b| *b == b' ').next().unwrap_or_default();
                     let index = decimal(index).ok_or_else(|| bad("bad reference to a long name"))?;
                     let names = bytes.get(long_names.clone()).unwrap_or_default();
@@ -145,7 +144,7 @@ fn text(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// Without the padding of a fixed-width field.
+/// The field without the padding of its fixed width.
 fn trimmed(field: &[u8]) -> &[u8] {
     field.trim_ascii_end()
 }
@@ -192,7 +191,7 @@ impl RawSymbolTable {
     }
 }
 
-/// Where the string at `start` ends: before a NUL, or with the bytes.
+/// The end of the string at `start`: a NUL, or the end of the bytes.
 fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let rest = bytes.get(start..)?;
     let length = CStr::from_bytes_until_nul(rest).map_or(rest.len(), CStr::count_bytes);

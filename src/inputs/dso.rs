@@ -1,7 +1,6 @@
-//! Shared libraries: what a linker reads of one, that is names, versions, `DT_SONAME` and `DT_NEEDED`.
+//! Shared libraries as linkers read them: names, versions, `DT_SONAME` and `DT_NEEDED`; and the libraries of the system by name.
 //!
-//! Read through the section headers (`SHT_DYNSYM`, `SHT_DYNAMIC`, versions), as static linkers do, not through the program
-//! headers as the dynamic loader does. Left out: addresses, sizes, relocations; nothing here decides resolution.
+//! They are read through the section headers (`SHT_DYNSYM`, `SHT_DYNAMIC`), as static linkers do, not through the program headers.
 
 use object::Endianness;
 use object::elf::{self, FileHeader64};
@@ -26,10 +25,26 @@ pub struct DsoFacts {
     pub symbols: Vec<DsoSymbol>,
 }
 
+/// The system's own C libraries (glibc). They call back, start unwinding only by functions that are listed by name, and their landing pads are cleanups.
+#[rustfmt::skip]
+pub const C_LIBRARIES: &[&str] = &[
+    "ld-linux-x86-64.so.2", "libanl.so.1", "libc.so.6", "libdl.so.2", "libm.so.6", "libmvec.so.1", "libpthread.so.0",
+    "libresolv.so.2", "librt.so.1", "libutil.so.1",
+];
+/// The unwinders of gcc and of LLVM.
+pub const UNWINDERS: &[&str] = &["libgcc_s.so.1", "libunwind.so.1"];
+/// Libraries of C++. Each of their functions may throw, and they catch.
+pub const CXX_LIBRARIES: &[&str] = &["libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"];
+
+/// Whether unwinding through a library of this soname is modelled, so that its own needs don't matter.
+pub fn is_known(soname: &str) -> bool {
+    [C_LIBRARIES, UNWINDERS, CXX_LIBRARIES].iter().any(|known| known.contains(&soname))
+}
+
 /// Read a shared library.
 ///
 /// # Errors
-/// The limit that it falls under, and what is wrong.
+/// The limit for a foreign or malformed library, and the reason.
 pub fn parse(bytes: &[u8]) -> Result<DsoFacts, (Limit, String)> {
     if super::recognise::is_foreign_elf(bytes) {
         return Err((Limit::ForeignObject, "a shared library of another machine".to_owned()));
@@ -90,7 +105,7 @@ fn read(bytes: &[u8]) -> object::Result<DsoFacts> {
         let has_contents = section.is_none_or(|s| s.sh_type(endian) != elf::SHT_NOBITS);
         let ty = SymbolType::of(symbol.st_type());
         let is_code = |s: &elf::SectionHeader64<Endianness>| s.sh_flags(endian).0 & elf::SHF_EXECINSTR.0 != 0;
-        // In a library without code a symbol without a type may stand for a function, too.
+        // In a library without code a symbol without type may be a function too.
         facts.stands_in |= defined
             && match ty {
                 SymbolType::Code => !section.is_some_and(is_code),

@@ -1,6 +1,4 @@
-//! The files and the order of the inputs, as the pass load leaves them: tables by id, and the sequence of the command line.
-//!
-//! Later passes only read them. Left out: how inputs are found and recognised ([`load`](super::load())).
+//! The inputs as the pass load leaves them: tables by id, and the sequence of the command line. Later passes only read them.
 
 use std::path::PathBuf;
 
@@ -13,7 +11,7 @@ use super::mapped::MappedFile;
 use super::scripts::facts::ScriptFacts;
 use crate::ids::{DsoId, FileId, IdVec, ModuleId};
 
-/// What a file was recognised as, by content (never by name, as linkers do).
+/// The kind of a file, recognised by content (never by name, as linkers do).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// `ET_REL` ELF of any machine; the front end decides whether it is ours.
@@ -29,28 +27,28 @@ pub enum FileKind {
     Unknown,
 }
 
-/// A file that was opened. Everything downstream borrows its bytes.
+/// A file that was opened. Later passes borrow its bytes.
 #[derive(Debug)]
 pub struct InputFile {
     /// The path that it was opened by: what the linker would open, relative to the working directory.
     pub path: PathBuf,
     pub kind: FileKind,
     pub bytes: MappedFile,
-    /// What was made of it ahead of the link, where the link was told to look for that.
+    /// Its precomputed interface, if the link looks for one.
     pub interface: Option<Interface>,
-    /// Why its interface is not trusted.
+    /// The reason why its interface is not trusted.
     pub refused: Option<String>,
 }
 
 impl InputFile {
-    /// A file with these bytes, of which nothing was made ahead.
+    /// A file with these bytes and no interface.
     pub fn new(path: PathBuf, kind: FileKind, bytes: MappedFile) -> Self {
         InputFile { path, kind, bytes, interface: None, refused: None }
     }
 }
 
-/// A relocatable object (or bitcode, or something unknown in an archive), loaded or not. What is named twice to be loaded
-/// twice is two modules of the same bytes.
+/// A relocatable object, bitcode, or an unknown archive member, loaded or not. A file that is to be loaded twice is two modules
+/// with the same bytes.
 #[derive(Debug, Clone)]
 pub struct Module {
     /// The file itself, or the archive that holds it. Members of thin archives: the member's own file.
@@ -62,16 +60,16 @@ pub struct Module {
     pub kind: FileKind,
 }
 
-/// A shared library on the line, or, for bfd, one that such a library needs. Those are found for every library on
-/// the line; bfd itself leaves out what only an `--as-needed` library needs that turns out not to be needed.
+/// A shared library on the line, or, for GNU ld, one that such a library needs. Those are searched for every library on the line;
+/// GNU ld itself skips the needs of `--as-needed` libraries that turn out not to be needed.
 #[derive(Debug)]
 pub struct Dso {
     pub file: FileId,
     /// Its `DT_SONAME`; without one the output records the path.
     pub soname: Option<String>,
     pub needed: Vec<String>,
-    /// The code of another library may run in its place: it names one (`DT_FILTER`, `DT_AUXILIARY`), or it defines functions without code, as an
-    /// interface for linking does.
+    /// Another library's code may run in its place: it names one (`DT_FILTER`, `DT_AUXILIARY`), or it defines functions without
+    /// code, as an interface stub does.
     pub stands_in: bool,
     /// The global entries of `.dynsym` in table order. Definitions that a version script made local
     /// (`VER_NDX_LOCAL`) are left out.
@@ -81,15 +79,15 @@ pub struct Dso {
 /// A shared library that a library of the link needs and that is not on the line.
 #[derive(Debug)]
 pub struct NeededDso {
-    /// The name by which `DT_NEEDED` asks for it.
+    /// Its name in `DT_NEEDED` of the library that needs it.
     pub name: String,
-    /// Whether other code may run in its place, as [`Dso::stands_in`] says.
+    /// Whether another library's code may run in its place, as in [`Dso::stands_in`].
     pub stands_in: bool,
     /// The symbols as in [`Dso::symbols`]; `None` if the library is not found or can't be read.
     pub symbols: Option<Vec<DsoSymbol>>,
 }
 
-/// What a symbol is of (`st_type`), as far as linkers mind when two files differ.
+/// The type of a symbol (`st_type`), as far as linkers report differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SymbolType {
     /// `STT_NOTYPE`: anything; undefined symbols are that mostly.
@@ -119,44 +117,43 @@ pub struct DsoSymbol {
     pub defined: bool,
     pub weak: bool,
     pub ty: SymbolType,
-    /// Its size in bytes, as its table says it.
+    /// Its `st_size`, in bytes.
     pub size: u64,
     /// Defined under a non-default version (`VERSYM_HIDDEN`): satisfies only `name@version`.
     pub hidden_version: bool,
     /// GNU ld takes it before a common symbol of a module: data with contents in the file, not weak
     /// (`_bfd_elf_merge_symbol` in bfd/elflink.c).
     pub overrides_common: bool,
-    /// The name of its version; `None` where it has none.
+    /// The name of its version, if any.
     pub version: Option<Box<[u8]>>,
 }
 
-/// What the command line says, flattened: scripts and `-l` expanded, one entry per file, in the order in
-/// which the linker meets the files.
+/// An item of the expanded command line: scripts and `-l` are replaced by files, one entry per file, in the linker's order.
 #[derive(Debug)]
 pub enum SequenceItem {
     Object {
         module: ModuleId,
         /// It stands between `--start-lib` and `--end-lib`, so that it is loaded as a member of an archive.
         lazy: bool,
-        /// How to name it on a line for the linker again.
+        /// Its name on a line for the linker.
         token: String,
     },
     Archive {
         file: FileId,
         /// The members, in the order of the archive.
         modules: Vec<ModuleId>,
-        /// Names in the archive's symbol table with the member that each names, for linkers that read it; `None` where it has none.
+        /// The names in the archive's symbol table, each with its member, for linkers that read it; `None` without one.
         armap: Option<Vec<(Box<[u8]>, ModuleId)>>,
         whole: bool,
-        /// Basename of the archive and of nothing else is what `--exclude-libs` matches.
+        /// Its name on the line. `--exclude-libs` matches the basename.
         token: String,
     },
     Dso {
         dso: DsoId,
         as_needed: bool,
-        /// How to name it on a line for the linker again: `-lX` stays `-lX`, since a DSO without soname is recorded so.
+        /// Its name on a line for the linker: `-lX` stays `-lX`, because a DSO without soname is recorded by it.
         token: String,
-        /// Named by the linker itself through another DSO's `DT_NEEDED`: not on the line.
+        /// The linker itself opens it for another DSO's `DT_NEEDED`; it is not on the line.
         implicit: bool,
     },
     /// `--start-group` or an opening parenthesis of a script's GROUP.
@@ -164,26 +161,26 @@ pub enum SequenceItem {
     GroupEnd,
 }
 
-/// The product of loading: every input, opened and told by its kind.
+/// The product of loading: every input, opened and recognised.
 #[derive(Debug, Default)]
 pub struct Inputs {
     pub files: IdVec<FileId, InputFile>,
     pub modules: IdVec<ModuleId, Module>,
     pub dsos: IdVec<DsoId, Dso>,
-    /// What those need that is not among them. Only found where unwind entries are to be removed.
+    /// Libraries that `dsos` need and that are not among them. Only searched if unwind entries are to be removed.
     pub needed_dsos: Vec<NeededDso>,
     pub sequence: Vec<SequenceItem>,
-    /// For each item of `sequence` the index into [`Config::inputs`](crate::config::Config::inputs) of the word that
-    /// brought it; `None` for what the linker names itself.
+    /// For each item of `sequence` the index into [`Config::inputs`](crate::config::Config::inputs) of its word; `None` for
+    /// libraries that the linker opens itself.
     pub origins: Vec<Option<usize>>,
-    /// What implicit and `-T` scripts, version scripts and dynamic lists say about roots.
+    /// The facts about roots in scripts, version scripts and dynamic lists.
     pub scripts: ScriptFacts,
     /// The text of each `-T` script that names inputs, without them, by its index into
     /// [`Config::inputs`](crate::config::Config::inputs).
     pub without_inputs: FxHashMap<usize, (FileId, Vec<u8>)>,
     /// Files that were opened to find the inputs (scripts), for the dependency file.
     pub opened: Vec<FileId>,
-    /// Why nothing of this link may be pruned, if so.
+    /// The reasons not to prune this link.
     pub limits: Vec<(Option<FileId>, LimitRecord)>,
 }
 
@@ -194,19 +191,19 @@ impl Inputs {
         self.files[m.file].bytes.get(m.range.clone()).unwrap_or(&[])
     }
 
-    /// A file that is not what it was when it was opened, if there is one.
+    /// A file that changed since it was opened, if there is one.
     pub fn changed_file(&self) -> Option<&InputFile> {
         self.files.iter().find(|file| !file.bytes.is_unchanged(&file.path))
     }
 
-    /// The name by which others need a DSO: its `DT_SONAME`, or the name of its file.
+    /// The name of a DSO in `DT_NEEDED` of others: its `DT_SONAME`, or the name of its file.
     pub fn dso_name(&self, dso: DsoId) -> &str {
         let dso = &self.dsos[dso];
         let base = || self.files[dso.file].path.file_name().and_then(|n| n.to_str());
         dso.soname.as_deref().or_else(base).unwrap_or_default()
     }
 
-    /// The name by which GNU ld records a library: without a soname its path as it stands on the line, or the name of the file that `-l` found.
+    /// The name by which GNU ld records a library: its soname, its path on the line, or the name of the file that `-l` found.
     pub fn recorded_name(&self, dso: DsoId) -> &str {
         let by_path = |item: &SequenceItem| matches!(item, SequenceItem::Dso { dso: other, token, implicit: false, .. } if *other == dso && !token.starts_with("-l"));
         let dso_facts = &self.dsos[dso];

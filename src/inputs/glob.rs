@@ -76,7 +76,7 @@ impl Glob {
     /// Whether all of `text` matches, from its first byte to its last.
     pub fn matches(&self, text: &[u8]) -> bool {
         let (mut p, mut t) = (0, 0);
-        // Where to go on if a later part fails: after the last star, one byte further in the text.
+        // The place to resume if a later part fails: after the last star, one byte further in the text.
         let mut retry: Option<(usize, usize)> = None;
         loop {
             match (self.parts.get(p), text.get(t)) {

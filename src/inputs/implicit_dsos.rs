@@ -1,9 +1,9 @@
 //! GNU ld's search for the shared libraries that shared libraries need.
 //!
-//! GNU ld alone opens them at link time: they may define what a library on the line leaves undefined, and refer to
-//! what the link defines. Order of `ld/ldelf.c`: -rpath-link, -rpath, `LD_RUN_PATH` (without -rpath),
-//! `LD_LIBRARY_PATH`, the library's own `DT_RUNPATH`, `/etc/ld.so.conf`, then the directories of `-l`. One that isn't
-//! found is a warning there, so it is nothing here. Left out: hardware subdirectories, which Debian's has none of.
+//! Only GNU ld opens them at link time: they may define undefined symbols of libraries on the line, and refer to symbols of the link.
+//! The order is that of `ld/ldelf.c`: -rpath-link, -rpath, `LD_RUN_PATH` (without -rpath), `LD_LIBRARY_PATH`, the library's own
+//! `DT_RUNPATH`, `/etc/ld.so.conf`, then the directories of `-l`. A missing library is ignored, as GNU ld only warns of it.
+//! Hardware subdirectories, which Debian does not have, are not searched.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use std::path::{Path, PathBuf};
 use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::Limit;
 
+use super::dso::{self, is_known};
 use super::files::{Dso, FileKind, InputFile, Inputs, NeededDso, SequenceItem};
-use super::runtime_libraries::is_known;
 use super::search::LibrarySearch;
-use super::{dso, glob::Glob, mapped::MappedFile, recognise};
+use super::{glob::Glob, mapped::MappedFile, recognise};
 use crate::config::Config;
 use crate::ids::DsoId;
 
 /// `/etc/ld.so.conf` may include others; beyond this many it does not end.
 const MAX_CONF_FILES: usize = 200;
 
-/// Append what the libraries in `inputs` need, breadth first, as implicit items. `runpaths` is by `DsoId`.
+/// Append the libraries that those in `inputs` need, breadth first, as implicit items. `runpaths` is by `DsoId`.
 pub(super) fn append(
     config: &Config,
     search: &LibrarySearch<'_>,
@@ -50,7 +50,7 @@ pub(super) fn append(
             if !known.insert(name.clone()) {
                 continue;
             }
-            // One that is on the line only as --as-needed, where it may not be taken.
+            // A library that is on the line only as --as-needed, and may not be taken there.
             if let Some(dso) = on_trial.get(&name) {
                 let token = name.clone();
                 inputs.sequence.push(SequenceItem::Dso { dso: *dso, as_needed: true, token, implicit: true });
@@ -80,7 +80,7 @@ pub(super) fn append(
     }
 }
 
-/// The libraries that those in `inputs` need and that are not among them, with what those need in turn; not those of [`is_known`].
+/// The libraries that those in `inputs` need, and that these need in turn, without known ones ([`is_known`]).
 pub(super) fn needed(
     config: &Config,
     search: &LibrarySearch<'_>,
@@ -114,7 +114,7 @@ pub(super) fn needed(
     found
 }
 
-/// The name by which others need a library.
+/// The name of a library in `DT_NEEDED` of others.
 fn own_name(soname: Option<&str>, file: Option<&InputFile>) -> String {
     let base = || file?.path.file_name().map(|n| n.to_string_lossy().into_owned());
     soname.map(str::to_owned).or_else(base).unwrap_or_default()
@@ -166,13 +166,11 @@ fn usable(path: &Path) -> Option<(PathBuf, MappedFile)> {
     ours.then(|| (path.to_owned(), bytes))
 }
 
-/// The directories of `/etc/ld.so.conf` and what it includes, below `root`.
+/// The directories of `/etc/ld.so.conf` and of the files that it includes, below `root`.
 fn ld_so_conf(root: &Path) -> Vec<PathBuf> {
     let mut directories = Vec::new();
-    let mut files: VecDeque<PathBuf> = VecDeque::from([root.join("etc/ld.so.conf")]);
-    if root.as_os_str().is_empty() {
-        files = VecDeque::from([PathBuf::from("/etc/ld.so.conf")]);
-    }
+    let root_of_conf = if has(root) { root } else { Path::new("/") };
+    let mut files: VecDeque<PathBuf> = VecDeque::from([root_of_conf.join("etc/ld.so.conf")]);
     let mut read = 0;
     while let Some(file) = files.pop_front() {
         read += 1;
@@ -183,8 +181,7 @@ fn ld_so_conf(root: &Path) -> Vec<PathBuf> {
             let line = line.split('#').next().unwrap_or_default().trim();
             match line.strip_prefix("include") {
                 Some(pattern) if pattern.starts_with([' ', '\t']) => {
-                    // Included directories stand where the include does; with one include per file, which is
-                    // what exists, appending is the same.
+                    // Included directories belong at the include. Files in use have one include, so that appending is the same.
                     files.extend(matching(pattern.trim(), file.parent()));
                 }
                 _ if line.is_empty() || line.starts_with("hwcap") => {}

@@ -1,12 +1,11 @@
-//! Interfaces of objects and archives: with these a link can be planned where the objects are not.
+//! Interfaces of objects and archives, by which a link can be planned without the objects themselves.
 //!
-//! As with interface stubs of shared libraries, what a link decides by is kept and the rest left out: the file without the contents of its code and
-//! data and their relocations, and a summary of each native module, which says what those hold. Every byte that is kept stays at its offset,
-//! and the others read as zero, so that all readers of objects and archives read an interface as they read the file itself.
+//! Like an interface stub of a shared library, it is the file without the contents of code and data and their relocations,
+//! with a summary of each native module. Every kept byte stays at its offset and the others read as zero, so that all readers of objects
+//! and archives read an interface like the file. Bitcode and small objects are kept whole, for value flow.
 //!
-//! Safe because nothing that is planned so is linked by it: the link plans once more from the files themselves, and a pruned object is used
-//! only where it was made by that plan. So a reader that asks for what is left out costs time and no byte.
-//! LLVM bitcode and small objects are kept whole, so that links of these can be followed at the level `pointers`.
+//! A link by such a plan plans again from the files themselves, and uses a pruned object only if the plans are equal. So a reader
+//! that needs removed bytes costs time but no correctness.
 
 use std::io;
 use std::ops::Range;
@@ -20,22 +19,22 @@ use crate::hashing::{with_checksum, without_checksum};
 use crate::made_ahead;
 
 const MAGIC: [u8; 8] = *b"LTOIF\r\n\x1a";
-/// What the name of an interface has behind that of the input.
+/// The suffix that makes an interface's name of its input's.
 pub const SUFFIX: &str = ".ltoif";
 
-/// Where in an input file something is: the first byte, and the one behind the last.
+/// A range in an input file: the first byte, and the end.
 type FileRange = (u64, u64);
 
-/// What is in an interface, in the order of the file that it stands for. The bytes that are kept lie behind it, then the summaries.
+/// The header of an interface, in the order of the file. The kept bytes follow it, then the summaries.
 #[derive(Debug, Serialize, Deserialize)]
 struct InterfaceContents {
-    /// The size of the file that it stands for, in bytes.
+    /// The size of the original file, in bytes.
     size: u64,
     kept: Vec<FileRange>,
     modules: Vec<InterfaceModule>,
 }
 
-/// What an interface has of a module of its file.
+/// A module in an interface, with its range and its summaries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct InterfaceModule {
     place: FileRange,
@@ -48,17 +47,17 @@ pub struct InterfaceModule {
 #[derive(Debug)]
 pub struct Interface {
     bytes: MappedFile,
-    /// The modules, sorted by place: where in `bytes` the first summary of each begins.
+    /// The modules, sorted by place, each with the offset of its first summary in `bytes`.
     modules: Vec<(InterfaceModule, usize)>,
-    /// It was read in place of the file: the hashes of modules are taken from it.
+    /// It was read instead of the file, so that module hashes are taken from it.
     pub stands_in: bool,
 }
 
 impl Interface {
-    /// Read the one of `input`, and with `stands_in` make the image of the file that it stands for.
+    /// Read the interface of `input`, and with `stands_in` make an image of the file.
     ///
     /// # Errors
-    /// The file can't be read, is not trusted, is none of this version or is damaged.
+    /// The file can't be read, is not trusted, is damaged, or is of another version.
     pub(super) fn open(path: &Path, input: &Path, stands_in: bool) -> io::Result<(Self, Option<MappedFile>)> {
         let bad = |message: String| {
             io::Error::new(io::ErrorKind::InvalidData, format!("{}: {message}", path.display()))
@@ -67,7 +66,7 @@ impl Interface {
         let bytes = made_ahead::open(path, Some(input))?;
         let (contents, mut at) =
             format::decode_file::<InterfaceContents>(MAGIC, &bytes).map_err(|e| bad(e.to_string()))?;
-        // Beside the file itself only summaries are read, and each has a checksum of its own.
+        // With the file itself at hand only summaries are read, and each has its own checksum.
         if stands_in && without_checksum(&bytes).is_none() {
             return Err(damaged());
         }
@@ -92,7 +91,7 @@ impl Interface {
         Ok((Interface { bytes, modules, stands_in }, image))
     }
 
-    /// The module that is in this range of the file, with its summaries in the form of [`format`](mod@format), each with its checksum.
+    /// The module in this range of the file, with its summaries in the format of [`format`](mod@format), each with its checksum.
     pub fn module(&self, range: &Range<usize>) -> Option<(&InterfaceModule, Vec<&[u8]>)> {
         let place = (range.start as u64, range.end as u64);
         let found = self.modules.binary_search_by_key(&place, |(module, _)| module.place).ok()?;
@@ -108,10 +107,10 @@ impl Interface {
     }
 }
 
-/// The file, with zeros for what is not kept. `kept` begins with the bytes that are.
+/// The file, with zeros for bytes that are not kept. `kept` begins with the kept bytes.
 fn image(contents: &InterfaceContents, mut kept: &[u8]) -> Option<Vec<u8>> {
     let size = usize::try_from(contents.size).ok()?;
-    // What claims to be larger than memory is damaged.
+    // A size beyond memory means a damaged file.
     Vec::<u8>::new().try_reserve_exact(size).ok()?;
     let mut image = vec![0; size];
     for (start, end) in &contents.kept {
@@ -121,8 +120,8 @@ fn image(contents: &InterfaceContents, mut kept: &[u8]) -> Option<Vec<u8>> {
     Some(image)
 }
 
-/// The path below `dir` of what was made ahead for the input at `path`: the same path with each `..` worked out by its text, `__` for one that leads
-/// out of the working directory, and `suffix` behind it.
+/// The path below `dir` of a precomputed file for the input at `path`: the same path with `suffix`. Each `..` is resolved by its
+/// text; one that leads out of the working directory becomes `__`.
 pub fn path_of(dir: &Path, path: &Path, suffix: &str) -> PathBuf {
     let mut below = PathBuf::new();
     for part in path.components() {
@@ -140,14 +139,14 @@ pub fn path_of(dir: &Path, path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(out)
 }
 
-/// A module of a file, as an interface is made of it.
+/// The parts of a module from which an interface is made.
 #[derive(Debug)]
 pub struct ModuleForInterface {
-    /// Where it is in the file.
+    /// Its range in the file.
     pub range: Range<usize>,
-    /// What of it is not kept, in its own offsets.
+    /// The ranges that are not kept, in offsets of the module.
     pub left_out: Vec<Range<usize>>,
-    /// Its summaries, in the form of [`format`](mod@format), each with its checksum.
+    /// Its summaries, in the format of [`format`](mod@format), each with its checksum.
     pub summaries: Vec<Vec<u8>>,
 }
 

@@ -1,9 +1,8 @@
 //! The loader: from the words of the line to [`Inputs`].
 //!
-//! Three steps, so that the result does not depend on timing: files that the line names are opened in parallel, then
-//! names are resolved and scripts expanded one after the other in the line's order, then archives and shared
-//! libraries are parsed in parallel, and ids are given in order at the end. Nothing here fails: an input that can't be
-//! read is a limit, and the linker says what it thinks of it.
+//! The result does not depend on timing. Files of the line are opened in parallel. Then names are resolved and scripts expanded in the line's
+//! order, then archives and shared libraries are parsed in parallel, and ids are given in order. An unreadable input is
+//! a limit, so that the linker reports it.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -23,18 +22,18 @@ use super::scripts::ScriptInputs;
 use super::scripts::implicit::{self, ScriptCommand};
 use super::search::{FoundFile, LibrarySearch, open};
 use super::{implicit_dsos, scripts};
-use crate::config::{Config, Dialect, InputArg, InputState};
+use crate::config::{Config, Flavor, InputArg, InputState};
 use crate::error::{Error, Result, Stage};
 use crate::ids::{DsoId, FileId, IdVec, ModuleId};
 
-/// Scripts may name scripts; a chain or a crowd beyond these is not a sane link.
+/// Limits on nested scripts and on their inputs.
 const MAX_SCRIPT_DEPTH: usize = 16;
 const MAX_SCRIPT_INPUTS: usize = 10_000;
 
 /// Open, map and recognise everything on the line.
 ///
 /// # Errors
-/// Where a link is only planned, an input that can't be read, and has no interface. Otherwise such a one is a limit.
+/// If a link is only planned, an input can't be read and has no interface. Otherwise that is a limit.
 pub fn load(config: &Config) -> Result<Inputs> {
     let mut loader = Loader {
         config,
@@ -47,7 +46,7 @@ pub fn load(config: &Config) -> Result<Inputs> {
         inputs: Inputs::default(),
         scripts: FxHashMap::default(),
     };
-    if config.linker.dialect == Dialect::Bfd {
+    if config.linker.flavor == Flavor::Bfd {
         loader.scripts_of_gnu_ld();
     }
     for (origin, input) in config.inputs.iter().enumerate() {
@@ -66,7 +65,7 @@ pub fn load(config: &Config) -> Result<Inputs> {
     }
     let parsed = parse_in_parallel(config, &inputs, &drafts);
     let mut runpaths = Builder { config, inputs: &mut inputs, parsed, runpaths: Vec::new() }.build(drafts);
-    if config.linker.dialect == Dialect::Bfd && !config.static_link {
+    if config.rules().opens_needed_dsos && !config.static_link {
         implicit_dsos::append(config, &search, &mut inputs, &mut runpaths);
     }
     if config.wants_unwind() && !config.static_link {
@@ -97,7 +96,7 @@ struct Loader<'a> {
     /// The files that threads opened ahead of the loader, by path.
     opened: FxHashMap<PathBuf, io::Result<InputFile>>,
     drafts: Vec<InputDraft>,
-    /// The first input that is not there or can't be read.
+    /// The first input that is missing or can't be read.
     missing: Option<String>,
     script_inputs: usize,
     inputs: Inputs,
@@ -114,14 +113,9 @@ fn open_in_parallel(config: &Config) -> FxHashMap<PathBuf, io::Result<InputFile>
     named.par_iter().map(|path| (PathBuf::from(path), open(config, Path::new(path)))).collect()
 }
 
-/// A limit of the whole link.
-pub(super) fn limit(limit: Limit, detail: impl Into<String>) -> LimitRecord {
-    LimitRecord { limit, section: None, offset: None, bytes: 0, detail: detail.into() }
-}
-
 impl Inputs {
     pub(super) fn refuse(&mut self, file: Option<FileId>, kind: Limit, detail: impl Into<String>) {
-        self.limits.push((file, limit(kind, detail)));
+        self.limits.push((file, LimitRecord::new(kind, detail.into())));
     }
 }
 
@@ -138,8 +132,8 @@ impl Loader<'_> {
             InputArg::GroupStart => self.drafts.push(InputDraft { origin, item: DraftItem::GroupStart }),
             InputArg::GroupEnd => self.drafts.push(InputDraft { origin, item: DraftItem::GroupEnd }),
             InputArg::Script { path, state, lib } => {
-                let read = match self.config.linker.dialect {
-                    Dialect::Bfd => self.scripts.remove(&origin),
+                let read = match self.config.linker.flavor {
+                    Flavor::Bfd => self.scripts.remove(&origin),
                     _ => scripts::read_sections(path, &self.search, &mut self.inputs),
                 };
                 if let Some((file, named)) = read {
@@ -160,31 +154,30 @@ impl Loader<'_> {
         }
     }
 
-    /// The script of `-dT`, which the linker reads behind the line.
+    /// Read the script of `-dT`, which the linker reads after the line.
     fn default_scripts(&mut self) {
         for path in &self.config.scripts {
             let Some((file, named)) = scripts::read_sections(path, &self.search, &mut self.inputs) else {
                 continue;
             };
-            self.inputs.scripts.without_default |= self.config.linker.dialect == Dialect::Bfd;
+            self.inputs.scripts.without_default |= self.config.linker.flavor == Flavor::Bfd;
             if !named.commands.is_empty() {
                 self.inputs.refuse(Some(file), Limit::UnmodelledScript, "inputs in a script of -dT");
             }
         }
     }
 
-    /// The inputs that a `-T` script names, in its place.
+    /// Insert the inputs that a `-T` script names, at its place.
     fn sections(&mut self, file: FileId, named: ScriptInputs, at: LinePlace) {
         let ScriptInputs { mut commands, without_inputs, .. } = named;
-        match self.config.linker.dialect {
+        let is_search = |c: &ScriptCommand| matches!(c, ScriptCommand::SearchDir(_));
+        match self.config.linker.flavor {
             // The search has its folders already.
-            Dialect::Bfd => commands.retain(|c| !matches!(c, ScriptCommand::SearchDir(_))),
-            Dialect::Lld if self.config.nostdlib => {
-                commands.retain(|c| !matches!(c, ScriptCommand::SearchDir(_)));
-            }
-            Dialect::Lld | Dialect::Mold => {}
-            Dialect::Gold | Dialect::Wild if commands.is_empty() => {}
-            Dialect::Gold | Dialect::Wild => {
+            Flavor::Bfd => commands.retain(|c| !is_search(c)),
+            Flavor::Lld if self.config.nostdlib => commands.retain(|c| !is_search(c)),
+            Flavor::Lld | Flavor::Mold => {}
+            Flavor::Gold | Flavor::Wild if commands.is_empty() => {}
+            Flavor::Gold | Flavor::Wild => {
                 return self.inputs.refuse(
                     Some(file),
                     Limit::UnmodelledScript,
@@ -244,7 +237,7 @@ impl Loader<'_> {
         if kind == FileKind::Script {
             return self.script(file, path, at);
         }
-        // Only a DSO is named by its `-l` again: DT_NEEDED may depend on it. Others are named by what was found.
+        // Only a DSO keeps its `-l`, because DT_NEEDED may depend on it. Others are named by their path.
         let token = if kind == FileKind::SharedLibrary { token } else { path.to_string_lossy().into_owned() };
         let item = DraftItem::File { file, state: at.state, lib: at.lib, token };
         self.drafts.push(InputDraft { origin: at.origin, item });
@@ -255,7 +248,7 @@ impl Loader<'_> {
             self.inputs.opened.push(file);
         }
         if self.inputs.files.get(file).is_some_and(|f| f.bytes.trim_ascii().is_empty()) {
-            // lld takes it for a script of no commands, others refuse it: each has its own word to say.
+            // lld reads a script without commands, others refuse it.
             return self.inputs.refuse(Some(file), Limit::LinkError, "an empty file");
         }
         let commands =
@@ -267,7 +260,7 @@ impl Loader<'_> {
         self.commands(file, path, commands, at);
     }
 
-    /// The inputs that the script at `path` names, in its place.
+    /// Insert the inputs that the script at `path` names, at its place.
     fn commands(&mut self, file: FileId, path: &Path, commands: Vec<ScriptCommand>, at: LinePlace) {
         self.script_inputs = self.script_inputs.saturating_add(commands.len());
         if at.depth >= MAX_SCRIPT_DEPTH || self.script_inputs > MAX_SCRIPT_INPUTS {
@@ -281,15 +274,15 @@ impl Loader<'_> {
                 ScriptCommand::GroupEnd => {
                     self.drafts.push(InputDraft { origin: at.origin, item: DraftItem::GroupEnd })
                 }
-                // GNU ld takes it for a part of the name that it touches, lld and mold for a name.
-                ScriptCommand::Comma => match self.config.linker.dialect {
-                    Dialect::Bfd => {
+                // GNU ld takes it for a part of the adjacent name, lld and mold for a name.
+                ScriptCommand::Comma => match self.config.linker.flavor {
+                    Flavor::Bfd => {
                         self.inputs.refuse(Some(file), Limit::UnmodelledScript, "a comma between two names");
                     }
-                    Dialect::Lld | Dialect::Mold => {
+                    Flavor::Lld | Flavor::Mold => {
                         self.inputs.refuse(Some(file), Limit::LinkError, "a comma between two names");
                     }
-                    Dialect::Gold | Dialect::Wild => {}
+                    Flavor::Gold | Flavor::Wild => {}
                 },
                 ScriptCommand::SearchDir(directory) => self.search.add(Path::new(&directory)),
                 ScriptCommand::Input { name, as_needed } => {
@@ -320,7 +313,7 @@ impl Loader<'_> {
     }
 }
 
-/// Where on the line an input is mentioned, and what holds there.
+/// The position of an input on the line, and the state of options there.
 #[derive(Clone, Copy)]
 struct LinePlace {
     origin: usize,
@@ -329,7 +322,7 @@ struct LinePlace {
     depth: usize,
 }
 
-/// What the parallel step found in a file.
+/// The result of parsing a file in parallel.
 enum ParsedFile {
     Archive(Archive, Vec<ThinMember>),
     Dso(DsoFacts),
@@ -383,7 +376,7 @@ fn open_members(config: &Config, archive_path: &Path, archive: &Archive) -> Vec<
     archive.members.par_iter().map(open_member).collect()
 }
 
-/// The input that is the same file as the output: linkers differ in what they make of that.
+/// The input that is the same file as the output: linkers treat that differently.
 fn output_among(config: &Config, inputs: &Inputs) -> Option<FileId> {
     let output = config.output.metadata().ok()?;
     let same = |file: &InputFile| {
@@ -398,11 +391,11 @@ struct Builder<'a> {
     config: &'a Config,
     inputs: &'a mut Inputs,
     parsed: FxHashMap<FileId, ParsedFile>,
-    /// By `DsoId`: the folders in which its own libraries are looked for.
+    /// By `DsoId`: the folders in which the libraries that it needs are searched.
     runpaths: Vec<Vec<String>>,
 }
 
-/// What a file became, for its further mentions.
+/// The result of building a file, for its further mentions.
 #[derive(Clone)]
 enum LoadedFile {
     Object(ModuleId),
@@ -436,14 +429,13 @@ impl Builder<'_> {
         self.runpaths
     }
 
-    /// What a further mention of a file is. Linkers load what they are told to load as often as they are told so, and each
-    /// copy is a module of its own. A member that is loaded on demand is loaded once, since after that nothing
-    /// demands it, so all such mentions share their modules. mold reads an archive once, as its first mention says, and
-    /// wild any file once, as all its mentions say.
+    /// The result for a further mention of a file. Linkers load a file as often as the line says, and each copy is a module.
+    /// A lazy member is loaded once, so that all lazy mentions share their modules. mold reads an archive only at its first mention,
+    /// and wild reads any file once.
     fn again(&mut self, earlier: LoadedFile, state: InputState, lib: bool) -> LoadedFile {
         match earlier {
-            LoadedFile::Archive(..) if self.config.linker.dialect == Dialect::Mold => LoadedFile::Nothing,
-            earlier if self.config.linker.dialect == Dialect::Wild => earlier,
+            LoadedFile::Archive(..) if self.config.rules().reads_archives_once => LoadedFile::Nothing,
+            earlier if self.config.rules().reads_files_once => earlier,
             LoadedFile::Archive(modules, armap) if state.whole_archive => {
                 let copies: Vec<ModuleId> = modules.iter().map(|m| self.copy(*m)).collect();
                 // All members are loaded, so nothing is looked up in the symbol table of the archive.
@@ -473,14 +465,9 @@ impl Builder<'_> {
                 Some(SequenceItem::Archive { file, modules, armap, whole: state.whole_archive, token })
             }
             LoadedFile::Dso(dso) => {
-                if state.static_only
-                    && matches!(self.config.linker.dialect, Dialect::Lld | Dialect::Bfd | Dialect::Wild)
-                {
-                    self.inputs.refuse(
-                        Some(file),
-                        Limit::LinkError,
-                        "attempted static link of a shared library",
-                    );
+                if state.static_only && self.config.rules().refuses_static_dsos {
+                    let detail = "attempted static link of a shared library";
+                    self.inputs.refuse(Some(file), Limit::LinkError, detail);
                 }
                 Some(SequenceItem::Dso { dso, as_needed: state.as_needed, token, implicit: false })
             }
@@ -499,13 +486,13 @@ impl Builder<'_> {
                 LoadedFile::Object(self.inputs.modules.push(Module { file, archive: None, range, kind }))
             }
             (_, Some(ParsedFile::Archive(archive, thin))) => {
-                if archive.has_bsd_form && matches!(self.config.linker.dialect, Dialect::Bfd | Dialect::Gold)
-                {
+                let rules = self.config.rules();
+                if archive.has_bsd_form && rules.refuses_bsd_archives {
                     let detail = "an archive in BSD's form, whose symbol table the linker does not find";
                     self.inputs.refuse(Some(file), Limit::LinkError, detail);
                 }
                 // gold refuses such a member when it loads it, and on the pruned line it has a slash.
-                if let (Some(at), Dialect::Gold) = (archive.without_slash, self.config.linker.dialect) {
+                if let Some(at) = archive.without_slash.filter(|_| rules.refuses_names_without_slash) {
                     let detail = format!("member header at offset {at}: its name has no end");
                     self.inputs.refuse(Some(file), Limit::LinkError, detail);
                 }
@@ -513,7 +500,7 @@ impl Builder<'_> {
             }
             (_, Some(ParsedFile::Dso(facts))) => {
                 let DsoFacts { soname, needed, runpath, is_program, stands_in, symbols } = facts;
-                if is_program && self.config.linker.dialect == Dialect::Bfd {
+                if is_program && self.config.rules().refuses_programs {
                     self.inputs.refuse(Some(file), Limit::LinkError, "a program among the inputs");
                 }
                 self.runpaths.push(runpath);
@@ -530,7 +517,7 @@ impl Builder<'_> {
         }
     }
 
-    /// What the linker takes of an object: with `--fat-lto-objects` the bitcode in it, if there is some.
+    /// The part of an object that the linker reads: with `--fat-lto-objects` the bitcode in it, if there is some.
     fn as_linked(&self, file: FileId, range: Range<usize>, kind: FileKind) -> (Range<usize>, FileKind) {
         let object = || self.inputs.files.get(file)?.bytes.get(range.clone());
         let bitcode = (self.config.fat_lto_objects && kind == FileKind::Object)
@@ -559,7 +546,7 @@ impl Builder<'_> {
                     Err(error) => {
                         let detail = format!("member {}: {error}", path.display());
                         self.inputs.refuse(Some(file), Limit::UnreadableInput, detail);
-                        // An empty module in its place, so that the symbol table's indices hold.
+                        // An empty module in its place keeps the symbol table's indices valid.
                         (file, 0..0, FileKind::Unknown)
                     }
                 }
@@ -577,7 +564,7 @@ impl Builder<'_> {
         }
         let module_of = |index: usize| modules.get(index).copied();
         // lld and wild look at the members themselves.
-        let reads_index = !matches!(self.config.linker.dialect, Dialect::Lld | Dialect::Wild);
+        let reads_index = self.config.rules().reads_armap;
         let name = |at: Range<usize>| Some(self.inputs.files.get(file)?.bytes.get(at)?.into());
         let entry = |(at, index): (Range<usize>, usize)| Some((name(at)?, module_of(index)?));
         let armap = archive.symbols.map(|symbols| match reads_index {

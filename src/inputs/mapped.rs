@@ -1,9 +1,8 @@
 //! The bytes of an input file: the one place where a file is mapped.
 //!
-//! Linkers rely on nobody writing to an input during the link. A file that shrinks while it is mapped ends the process (SIGBUS), so
-//! what was written a moment ago is read, for it may be written again: that is what a build with a missing dependency does, with objects and small
-//! archives. A file that another user may write is read too: he could change a mapped one between two looks, and change it back. At the end
-//! [`MappedFile::is_unchanged`] finds a file that has changed. [`MappedFile`] hides whether the bytes are mapped or were read.
+//! A mapped file that shrinks ends the process (SIGBUS). Linkers rely on inputs that don't change during the link. But a build with a missing
+//! dependency may write one again, so that recently written files are read, not mapped. A file that another user may write is read
+//! too, because he could change it between two looks and change it back. At the end [`MappedFile::is_unchanged`] finds changed files.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -16,14 +15,14 @@ use rustix::process::geteuid;
 
 use crate::made_ahead::has_access_list_open;
 
-/// The size in bytes from which on a file is mapped whatever its age: archives, of which little may be in the link, and shared libraries.
+/// The size in bytes from which a file of any age is mapped: archives, of which little may be in the link, and shared libraries.
 const MAPPED_FROM: u64 = 1 << 20;
-/// The size in bytes from which on a file is mapped if nobody wrote to it for a while. Smaller ones take as long to map as to read.
+/// The size in bytes from which a file is mapped if it was not written recently. Mapping smaller ones takes as long as reading.
 const MAPPED_OLD_FROM: u64 = 1 << 16;
-/// Whoever wrote to a file and has not done so again for so long has done with it.
+/// The age from which a file counts as complete.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// Bytes of a file, mapped where that saves something.
+/// Bytes of a file, mapped if that saves time.
 pub struct MappedFile {
     bytes: Bytes,
     stamp: Option<Stamp>,
@@ -34,16 +33,16 @@ enum Bytes {
     Read(Vec<u8>),
 }
 
-/// Device, inode, size and time of modification. Another file has another stamp, and so has one that was written to, unless its size is
-/// the same and its time was put back to what it was before.
+/// Device, inode, size and time of modification. They differ between files, and change with a write unless the size is the same and
+/// the time is reset.
 type Stamp = (u64, u64, u64, i64, i64);
 
 fn stamp(meta: &Metadata) -> Stamp {
     (meta.dev(), meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec())
 }
 
-/// Whether another user than root and the effective user may write to a file. A group with the number of the user counts as
-/// the user's own.
+/// Whether a user other than root and the effective user may write to a file. A group with the user's number counts as the user's
+/// own.
 pub fn others_write(file: &File, meta: &Metadata) -> bool {
     let own = geteuid().as_raw();
     let is_own = [0, own].contains(&meta.uid());
@@ -86,8 +85,8 @@ impl MappedFile {
         let is_settled = || meta.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= SETTLED));
         let is_mapped = meta.len() >= MAPPED_FROM || meta.len() >= MAPPED_OLD_FROM && is_settled();
         if meta.is_file() && is_mapped && !others_write(&file, &meta) {
-            // SAFETY: the map is private and read-only. The file must not be cut short while we run; that is the
-            // contract of every linker with its inputs. One that is changed in place is found by `is_unchanged`.
+            // SAFETY: the map is private and read-only. Like every linker we rely on inputs that are not cut short meanwhile.
+            // `is_unchanged` finds a file that is changed in place.
             #[allow(unsafe_code)]
             let map = unsafe { memmap2::Mmap::map(&file) }?;
             return Ok(MappedFile { bytes: Bytes::Map(map), stamp: Some(stamp(&meta)) });
@@ -97,7 +96,7 @@ impl MappedFile {
         Ok(MappedFile { bytes: Bytes::Read(bytes), stamp: meta.is_file().then(|| stamp(&meta)) })
     }
 
-    /// Bytes that are in no file, which stay what they are.
+    /// Bytes that belong to no file and never change.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         MappedFile { bytes: Bytes::Read(bytes), stamp: None }
     }

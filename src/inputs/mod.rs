@@ -1,7 +1,7 @@
 //! The pass load: the files of the link, opened, mapped, recognised, in the order of the command line.
 //!
 //! After this pass no file is added to the link. An archive member is a module of its own, identified by path
-//! and offset because member names repeat. What can't be read becomes a limit: the linker gives the message.
+//! and offset because member names repeat. An unreadable input becomes a limit, and the linker prints the message.
 
 pub mod archive;
 pub mod dso;
@@ -12,7 +12,6 @@ pub mod interface;
 mod load;
 pub mod mapped;
 pub mod recognise;
-pub mod runtime_libraries;
 pub mod scripts;
 mod search;
 

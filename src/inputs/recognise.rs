@@ -1,7 +1,6 @@
-//! What a file is, by its first bytes, as linkers decide it; names say nothing.
+//! The kind of a file by its first bytes, as linkers decide it; names say nothing.
 //!
-//! Whatever is neither ELF, archive nor bitcode and looks like text is a linker script: that is what every GNU linker
-//! makes of it. An empty file is an empty script.
+//! A text that is neither ELF, archive nor bitcode is a linker script, as for every GNU linker. An empty file is an empty script.
 
 use super::files::FileKind;
 
@@ -34,7 +33,7 @@ pub fn recognise(bytes: &[u8]) -> FileKind {
     if head.contains(&0) { FileKind::Unknown } else { FileKind::Script }
 }
 
-/// Whether an ELF file is of another class, byte order or machine than ours; false for what is no ELF.
+/// Whether an ELF file is of another class, byte order or machine than x86-64; false for other files.
 pub fn is_foreign_elf(bytes: &[u8]) -> bool {
     let ours = bytes.get(4) == Some(&2) && bytes.get(5) == Some(&1) && half(bytes, 18) == Some(EM_X86_64);
     bytes.starts_with(b"\x7fELF") && !ours

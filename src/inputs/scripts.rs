@@ -1,8 +1,8 @@
-//! Facts that linker scripts, version scripts and dynamic lists state about roots.
+//! Facts about roots in linker scripts, version scripts and dynamic lists.
 //!
-//! What a script defines, refers to, keeps and exports; not how it lays out sections. A construct that isn't known is
-//! [`Limit::UnmodelledScript`]: the link goes unpruned. Left out: demangling, so `extern "C++"` blocks are read as
-//! widely as is safe (see [`names`]).
+//! These are definitions, references, KEEP and exports, but not the layout of sections. An unknown construct is
+//! [`Limit::UnmodelledScript`], and the link is not pruned. Names are not demangled, so that `extern "C++"` blocks match
+//! as widely as is safe (see [`names`]).
 
 mod expression;
 pub(super) mod facts;
@@ -24,7 +24,7 @@ use super::search::{FoundFile, LibrarySearch};
 use crate::config::Config;
 use crate::ids::FileId;
 
-/// Read a `-T` script: its own id, and the inputs that it names. A script that can't be read or is not modelled is a limit.
+/// Read a `-T` script: its own id, and the inputs that it names. An unreadable or unmodelled script is a limit.
 pub(super) fn read_sections(
     path: &Path,
     search: &LibrarySearch<'_>,
@@ -40,7 +40,7 @@ pub(super) fn read_sections(
     }
 }
 
-/// Read every script that the options name, but for those of `-T`.
+/// Read every script that the options name, except those of `-T`.
 pub(super) fn read_all(config: &Config, search: &LibrarySearch<'_>, inputs: &mut Inputs) {
     type Parse = fn(&[u8], &mut ScriptFacts) -> Result<(), String>;
     let lists = config.dynamic_lists.iter().chain(&config.export_dynamic_lists);
@@ -54,18 +54,15 @@ pub(super) fn read_all(config: &Config, search: &LibrarySearch<'_>, inputs: &mut
             inputs.refuse(Some(file), Limit::UnmodelledScript, construct);
         }
     }
-    // Which of two nodes decides differs between linkers.
+    // Linkers differ in which of two nodes decides.
     for pattern in &facts.version_local {
         facts.versions.remove(pattern.text.as_bytes());
     }
     let symbols = config.export_dynamic_symbols.iter();
-    facts.dynamic_list.extend(symbols.map(|text| Pattern {
-        text: text.clone(),
-        cplusplus: false,
-        quoted: false,
-    }));
+    let pattern = |text: &String| Pattern { text: text.clone(), cplusplus: false, quoted: false };
+    facts.dynamic_list.extend(symbols.map(pattern));
     facts.ordered_symbols.extend(config.keep_unique.iter().map(|name| name.clone().into_bytes()));
-    // A line of one is a symbol; a line of the other is two symbols and a number.
+    // A line of a symbol ordering is a symbol; one of a call graph is two symbols and a number.
     let orderings = config.symbol_orderings.iter().map(|p| (p, 1));
     for (path, names) in orderings.chain(config.call_graph_orderings.iter().map(|p| (p, 2))) {
         let Some(file) = open(path, search, inputs) else { continue };

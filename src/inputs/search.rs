@@ -1,8 +1,7 @@
-//! Where inputs are: `-l` search and the places of names in scripts, as each linker looks them up.
+//! The search for inputs: `-l`, and names in scripts, as each linker looks them up.
 //!
-//! A name that we find elsewhere than the linker does would mean another program, so where two readings differ the
-//! answer is none, and the caller records a limit. Left out: opening (only `-l` candidates are peeked into, because
-//! GNU linkers and mold pass over those of another machine).
+//! A file at another place than the linker's would mean another program, so that an ambiguous name is a limit.
+//! Only candidates of `-l` are opened here, because GNU linkers and mold skip those of another machine.
 
 use std::cell::OnceCell;
 use std::ffi::OsStr;
@@ -18,7 +17,7 @@ use super::mapped::MappedFile;
 use super::recognise::{is_foreign_elf, recognise};
 use super::scripts::ScriptInputs;
 use super::scripts::implicit::ScriptCommand;
-use crate::config::{Config, Dialect};
+use crate::config::{Config, Flavor};
 use crate::made_ahead;
 
 /// The search path of a link.
@@ -26,19 +25,19 @@ use crate::made_ahead;
 pub(super) struct LibrarySearch<'a> {
     config: &'a Config,
     directories: Vec<PathBuf>,
-    /// Of `SEARCH_DIR` in the `-T` scripts of GNU ld, which reads them before any input.
+    /// Folders of `SEARCH_DIR` in the `-T` scripts of GNU ld, which reads them before any input.
     of_scripts: Vec<PathBuf>,
     /// GNU ld reads its default script, which names folders to search.
     has_default_script: bool,
     defaults: OnceCell<Vec<PathBuf>>,
 }
 
-/// What became of a name in a script.
+/// The result of looking up a name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FoundFile {
     At(PathBuf),
     Nowhere,
-    /// Linkers differ in where they look first, and there are different files in both places.
+    /// Linkers differ in the order of folders, and there are different files in two of them.
     Ambiguous,
 }
 
@@ -62,7 +61,7 @@ impl<'a> LibrarySearch<'a> {
         self.directories.push(self.in_sysroot(directory));
     }
 
-    /// Take the folders of a `-T` script of GNU ld, which replaces the default script unless it augments it.
+    /// Add the folders of a `-T` script of GNU ld, which replaces the default script unless it augments it.
     pub(super) fn add_script(&mut self, script: &ScriptInputs) {
         self.has_default_script &= script.augments;
         for command in script.commands.iter().filter(|_| !self.config.nostdlib) {
@@ -83,10 +82,10 @@ impl<'a> LibrarySearch<'a> {
         PathBuf::from(whole)
     }
 
-    /// The directories that GNU ld searches by itself, from its own default script.
+    /// The directories of GNU ld's own default script.
     fn defaults(&self) -> &[PathBuf] {
         self.defaults.get_or_init(|| {
-            let is_bfd = self.config.linker.dialect == Dialect::Bfd;
+            let is_bfd = self.config.linker.flavor == Flavor::Bfd;
             if !is_bfd || self.config.nostdlib || !self.has_default_script {
                 return Vec::new();
             }
@@ -97,7 +96,7 @@ impl<'a> LibrarySearch<'a> {
         })
     }
 
-    /// The file that `-l NAME` means, on the line or in a script; `:NAME` is a file name as it is.
+    /// The file that `-l NAME` means, on the line or in a script; `:NAME` is a plain file name.
     pub(super) fn library(&self, name: &OsStr, static_only: bool, script: Option<&Path>) -> FoundFile {
         let names: Vec<Vec<u8>> = match name.as_bytes().strip_prefix(b":") {
             Some(file) => vec![file.to_vec()],
@@ -106,17 +105,17 @@ impl<'a> LibrarySearch<'a> {
                 if static_only { vec![with(b".a")] } else { vec![with(b".so"), with(b".a")] }
             }
         };
-        if self.config.linker.dialect == Dialect::Wild {
-            // A shared library anywhere before an archive; for a script, the folder of the script first.
-            let beside = script.and_then(real_folder);
-            let directories = beside.iter().chain(&self.directories);
+        if self.config.linker.flavor == Flavor::Wild {
+            // A shared library in any folder comes before an archive; for a script, its own folder is first.
+            let own = script.and_then(real_folder);
+            let directories = own.iter().chain(&self.directories);
             let found = names.iter().find_map(|n| {
                 directories.clone().map(|d| d.join(OsStr::from_bytes(n))).find(|p| self.is_there(p))
             });
             return found.map_or(FoundFile::Nowhere, FoundFile::At);
         }
-        if self.config.linker.dialect == Dialect::Gold && name.as_bytes().contains(&b'/') {
-            // gold looks a name up in lists of what each directory holds.
+        if self.config.linker.flavor == Flavor::Gold && name.as_bytes().contains(&b'/') {
+            // gold looks names up in lists of the files of each directory.
             return FoundFile::Nowhere;
         }
         self.first(|d| names.iter().map(|n| d.join(OsStr::from_bytes(n))).find(|p| self.acceptable(p)))
@@ -140,21 +139,14 @@ impl<'a> LibrarySearch<'a> {
         open(self.config, path)
     }
 
-    /// Whether there is something by this name: a file, or where a link is only planned what stands for one.
+    /// Whether there is a file at this path or, if a link is only planned, an interface for it.
     fn is_there(&self, path: &Path) -> bool {
         path.exists() || stand_in(self.config, path).is_some()
     }
 
     fn acceptable(&self, path: &Path) -> bool {
-        if !self.is_there(path) {
-            return false;
-        }
-        match self.config.linker.dialect {
-            Dialect::Lld | Dialect::Wild => true,
-            Dialect::Bfd | Dialect::Gold | Dialect::Mold => {
-                open(self.config, path).is_ok_and(|file| !is_foreign(&file.bytes))
-            }
-        }
+        let is_any = matches!(self.config.linker.flavor, Flavor::Lld | Flavor::Wild);
+        self.is_there(path) && (is_any || open(self.config, path).is_ok_and(|file| !is_foreign(&file.bytes)))
     }
 
     /// The file that `name` in the script at `script` means (not for `-lNAME`).
@@ -176,28 +168,22 @@ impl<'a> LibrarySearch<'a> {
             }
             return at(path.to_owned());
         }
-        if self.config.linker.dialect == Dialect::Wild {
-            let beside = real_folder(script).map(|d| d.join(path)).filter(|p| self.is_there(p));
-            return match (
-                beside.map_or_else(|| self.on_search_path(path), FoundFile::At),
-                self.is_there(path),
-            ) {
+        if self.config.linker.flavor == Flavor::Wild {
+            let own = real_folder(script).map(|d| d.join(path)).filter(|p| self.is_there(p));
+            return match (own.map_or_else(|| self.on_search_path(path), FoundFile::At), self.is_there(path)) {
                 (FoundFile::Nowhere, true) => FoundFile::At(path.to_owned()),
                 (found, _) => found,
             };
         }
-        // lld, gold and mold look beside the script first, GNU ld in the working directory.
-        let beside = script.parent().map(|d| d.join(path)).filter(|p| self.is_there(p));
+        // lld, gold and mold look in the script's folder first, GNU ld in the working directory.
+        let near = script.parent().map(|d| d.join(path)).filter(|p| self.is_there(p));
         let here = Some(path.to_owned()).filter(|p| self.is_there(p));
-        match (beside, here) {
-            (Some(beside), Some(here)) if !same_file(&beside, &here) => FoundFile::Ambiguous,
-            (Some(beside), None) => match self.config.linker.dialect {
-                // GNU ld finds it only if the directory is on the search path too.
-                Dialect::Bfd => self.on_search_path(path),
-                _ => FoundFile::At(beside),
-            },
+        match (near, here) {
+            (Some(near), Some(here)) if !same_file(&near, &here) => FoundFile::Ambiguous,
+            // GNU ld finds it only if that folder is on the search path too.
+            (Some(near), None) if self.config.linker.flavor != Flavor::Bfd => FoundFile::At(near),
             (_, Some(here)) => FoundFile::At(here),
-            (None, None) => self.on_search_path(path),
+            (_, None) => self.on_search_path(path),
         }
     }
 
@@ -206,7 +192,7 @@ impl<'a> LibrarySearch<'a> {
         self.first(|d| Some(d.join(name)).filter(|p| self.is_there(p)))
     }
 
-    /// Every directory in which GNU ld looks for libraries that shared libraries need, after the rpaths.
+    /// Every directory in which GNU ld searches for libraries that shared libraries need, after the rpaths.
     pub(super) fn all_directories(&self) -> impl Iterator<Item = &Path> {
         self.directories.iter().chain(&self.of_scripts).chain(self.defaults()).map(PathBuf::as_path)
     }
@@ -239,35 +225,29 @@ fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
-/// What stands for the file at `path` where a link is only planned.
+/// The interface that replaces the file at `path` if a link is only planned.
 fn stand_in(config: &Config, path: &Path) -> Option<PathBuf> {
     let dir = config.prune.interface_dir.as_ref().filter(|_| config.prune.plan_dir.is_some())?;
     Some(interface::path_of(dir, path, interface::SUFFIX)).filter(|path| path.exists())
 }
 
-/// Open a file for good: only a regular one, since what we read of a pipe the linker could not read again. Where a link is only planned, what has an
-/// interface is not read itself.
+/// Open a regular file, since the linker could not read a pipe again. If a link is only planned, the interface is read instead of
+/// the file.
 pub(super) fn open(config: &Config, path: &Path) -> io::Result<InputFile> {
     if let Some(found) = stand_in(config, path)
         && let (interface, Some(bytes)) = Interface::open(&found, path, true)?
     {
-        let kind = recognise(&bytes);
-        return Ok(InputFile {
-            path: path.to_owned(),
-            kind,
-            bytes,
-            interface: Some(interface),
-            refused: None,
-        });
+        let (path, kind) = (path.to_owned(), recognise(&bytes));
+        return Ok(InputFile { path, kind, bytes, interface: Some(interface), refused: None });
     }
     if !path.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let bytes = MappedFile::open(path)?;
     let kind = recognise(&bytes);
-    let made =
-        config.prune.interface_dir.as_ref().map(|dir| interface::path_of(dir, path, interface::SUFFIX));
-    // One that can't be read is none: the file itself is here.
+    let dir = config.prune.interface_dir.as_ref();
+    let made = dir.map(|dir| interface::path_of(dir, path, interface::SUFFIX));
+    // An unreadable interface is ignored, because the file itself is here.
     let (interface, refused) = match made.map(|made| Interface::open(&made, path, false)) {
         Some(Ok((interface, _))) => (Some(interface), None),
         Some(Err(error)) => (None, made_ahead::refusal(&error)),

@@ -1,12 +1,12 @@
-//! A linker that does not outlive us, and the signals by which we end.
+//! A linker that does not outlive us, and the signals that end us.
 //!
-//! A process that is killed can't end its children, so each child asks the kernel for that itself (`PR_SET_PDEATHSIG`)
-//! before it becomes the linker: it is started as this program, with a word that says so. That costs half a millisecond
-//! and no `unsafe`. A signal that asks us to end we take ourselves: the linker is killed, and our folders go.
-//! Left out: children of the linker; those that fork to link are told not to.
+//! A killed process can't end its children, so that each child asks the kernel for its end (`PR_SET_PDEATHSIG`) before it becomes
+//! the linker: it is started as this program with a special first word. That costs half a millisecond and no `unsafe`. On a
+//! signal to end, the linker is killed and our folders are removed. Linkers that fork are told not to.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Output, Stdio};
@@ -23,7 +23,7 @@ use super::{child, workspace};
 /// The first word of the process that becomes the linker; the number of its parent follows it.
 const WORD: &str = "--run-linker-of=";
 
-/// This program, also where it was replaced or removed since it started.
+/// This program, even if it was replaced or removed since it started.
 pub(super) const OURSELVES: &str = "/proc/self/exe";
 
 /// A command that runs `program` and ends when we end. The thread that starts it must wait for it.
@@ -36,12 +36,21 @@ pub fn command(program: &Path) -> Command {
     command
 }
 
+/// The word that stands for a line too long for the system, which goes into a response file in `folder`.
+pub(super) fn in_response_file(line: &[OsString], folder: &Path) -> std::io::Result<OsString> {
+    let file = folder.join("line.rsp");
+    std::fs::write(&file, response_file(line))?;
+    let mut word = OsString::from("@");
+    word.push(&file);
+    Ok(word)
+}
+
 /// Become the linker, if these are the words of a process that [`command`] started.
 pub fn become_linker(words: &[OsString]) -> Option<ExitCode> {
     let [_, first, program, line @ ..] = words else { return None };
     let parent: i32 = first.to_str()?.strip_prefix(WORD)?.parse().ok()?;
     end_with_parent();
-    // A parent that ended before that sends no signal any more.
+    // If the parent ended before that, no signal comes.
     if rustix::process::getppid().map(Pid::as_raw_pid) != Some(parent) {
         return Some(ExitCode::FAILURE);
     }
@@ -50,16 +59,16 @@ pub fn become_linker(words: &[OsString]) -> Option<ExitCode> {
     Some(ExitCode::FAILURE)
 }
 
-/// From now on a file that outgrows what the process may write (`RLIMIT_FSIZE`) is an error of that write, and the signal ends nobody. A
-/// linker that we start or become has it as before: what a process takes itself is reset where it becomes another program.
+/// From now on a file that outgrows the limit of the process (`RLIMIT_FSIZE`) is an error of that write, not a signal. A
+/// linker that we start or become gets the signal, because handlers are reset at exec.
 pub fn outgrown_files_are_errors() {
-    // Without it the signal ends us, as it does other programs.
+    // If that fails, the signal ends us like other programs.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 
 /// Be killed when the process that started this one ends.
 pub fn end_with_parent() {
-    // Fails for a number that is no signal; this is one.
+    // It only fails for an invalid signal number.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
 }
 
@@ -67,14 +76,14 @@ pub fn end_with_parent() {
 pub fn send(child: u32, signal: i32) {
     let child = i32::try_from(child).ok().and_then(Pid::from_raw);
     if let (Some(child), Some(signal)) = (child, Signal::from_named_raw(signal)) {
-        // It has ended already, which is what was asked of it.
+        // It fails if the child has ended already.
         let _ = rustix::process::kill_process(child, signal);
     }
 }
 
 /// The signals that ask a process to end.
 const ENDING: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
-/// How long a signal to the whole group may take to reach us after it has ended the linker.
+/// The time in which a signal to the whole group reaches us after it has ended the linker.
 pub(super) const GRACE: Duration = Duration::from_millis(200);
 
 static CHILD: Mutex<Option<u32>> = Mutex::new(None);
@@ -83,7 +92,7 @@ fn child() -> std::sync::MutexGuard<'static, Option<u32>> {
     CHILD.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Start a command and hold back what it prints. If our standard streams are one file, so are its streams, and the order of its messages stays.
+/// Start a command whose output is held back. If our standard streams are one file, so are its streams, which keeps the order of messages.
 pub(super) fn spawn(mut command: Command) -> std::io::Result<Child> {
     command.stdin(Stdio::inherit());
     if !prints_to_one_file() {
@@ -100,7 +109,7 @@ fn prints_to_one_file() -> bool {
     matches!(streams, (Ok(out), Ok(err)) if (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino))
 }
 
-/// Run a command to its end, and hold back what it prints; a signal that ends us kills it.
+/// Run a command to its end, with its output held back; a signal that ends us kills it.
 pub fn output(command: Command) -> std::io::Result<Output> {
     let process = {
         let mut child = child();
@@ -111,7 +120,7 @@ pub fn output(command: Command) -> std::io::Result<Output> {
     wait(process)
 }
 
-/// `begin` the work of a process and wait for its end; a signal that ends us kills it.
+/// Let a process begin its work and wait for its end; a signal that ends us kills it.
 pub(super) fn outcome(process: Child, begin: impl FnOnce()) -> std::io::Result<Output> {
     *child() = Some(process.id());
     begin();
@@ -121,14 +130,14 @@ pub(super) fn outcome(process: Child, begin: impl FnOnce()) -> std::io::Result<O
 fn wait(process: Child) -> std::io::Result<Output> {
     let output = process.wait_with_output();
     *child() = None;
-    // A terminal signals the whole group: what ended the linker ends us too, and no other link is begun before it does.
+    // A terminal signals the whole group: no other link may begin before the signal ends us.
     if output.as_ref().is_ok_and(|o| o.status.signal().is_some_and(|s| ENDING.contains(&s))) {
         std::thread::sleep(GRACE);
     }
     output
 }
 
-/// From now on a signal that ends us kills the linker and removes our folders first.
+/// From now on a signal that ends us first kills the linker and removes our folders.
 ///
 /// # Errors
 /// No thread can be started.
@@ -142,7 +151,7 @@ pub fn clean_up_on_signals() -> std::io::Result<()> {
                 continue;
             }
             if let Some(child) = *child() {
-                // A linker that is half done has nothing to save: its output is ours to remove.
+                // An unfinished linker has nothing to save: we remove its output.
                 send(child, SIGKILL);
             }
             workspace::remove_for_good(|| {
@@ -151,4 +160,21 @@ pub fn clean_up_on_signals() -> std::io::Result<()> {
         }
     };
     std::thread::Builder::new().spawn(wait).map(drop)
+}
+
+/// A response file with the words of a line, in the syntax that all linkers of the GNU family read: one quoted word per line, with a
+/// backslash before quotes and backslashes.
+pub fn response_file(line: &[OsString]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for word in line {
+        out.push(b'"');
+        for &byte in word.as_bytes() {
+            if byte == b'"' || byte == b'\\' {
+                out.push(b'\\');
+            }
+            out.push(byte);
+        }
+        out.extend_from_slice(b"\"\n");
+    }
+    out
 }

@@ -1,35 +1,32 @@
-//! The linker as a child, on the line as it was given: where we can't become it.
+//! The linker as a child with the line as it was given, if we can't become it.
 //!
-//! That is so when something of ours has to end after it: an analysis beside it, a warning or a report behind it, or a
-//! response file that holds a line too long for the system. It has our standard streams, and signals and exit status go through us as if we were it.
-//! An interrupt from the terminal reaches it without us, since the terminal signals the whole group; what is sent to
-//! us alone we pass on.
+//! That is so if something is to be done during or after the link: an analysis, a warning, a report, or the removal of a response file. The child has
+//! our standard streams, and we pass its exit status on. Signals that are sent to us alone are passed to it; a terminal signals the
+//! whole group itself.
 
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::Mutex;
 
 use super::bound;
-use super::response_file::response_file;
 use super::workspace::Workspace;
 use crate::config::Config;
 use crate::error::{Error, Result, Stage};
 
-/// Processes that get the signals that are sent to us.
+/// Processes that get the signals sent to us.
 static PROCESSES: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 fn processes() -> std::sync::MutexGuard<'static, Vec<u32>> {
     PROCESSES.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Whether signals are theirs, once [`pass_signals_on`] was called.
+/// Whether signals are passed on, once [`pass_signals_on`] was called.
 pub(super) fn is_running() -> bool {
     !processes().is_empty()
 }
 
-/// From now on a signal that asks us to end asks them instead: we end when they have ended.
+/// From now on a signal to end is passed to the processes, and we end after them.
 ///
 /// # Errors
 /// No thread can be started.
@@ -40,7 +37,7 @@ pub fn pass_signals_on() -> std::io::Result<()> {
     };
     let wait = move || {
         for signal in signals.forever() {
-            // A terminal interrupts the whole group: a second interrupt would end a linker that is cleaning up after the first.
+            // A terminal interrupts the whole group: a second interrupt would end a linker that is cleaning up.
             if signal == SIGINT || signal == SIGQUIT {
                 std::thread::sleep(bound::GRACE);
             }
@@ -52,7 +49,7 @@ pub fn pass_signals_on() -> std::io::Result<()> {
     std::thread::Builder::new().spawn(wait).map(drop)
 }
 
-/// Start a process that gets our signals. Under one lock: a signal finds it noted or not yet started.
+/// Start a process that gets our signals. The lock covers both steps, so that a signal finds it noted or not yet started.
 pub fn start(command: &mut Command) -> std::io::Result<Child> {
     let mut processes = processes();
     let child = command.spawn()?;
@@ -60,7 +57,7 @@ pub fn start(command: &mut Command) -> std::io::Result<Child> {
     Ok(child)
 }
 
-/// From now on a process that was started before gets our signals.
+/// From now on a running process gets our signals.
 pub(super) fn add(id: u32) {
     processes().push(id);
 }
@@ -74,7 +71,7 @@ pub fn ended(id: u32) {
 #[derive(Debug)]
 pub struct PlainLinker {
     process: Child,
-    /// Holds the line, if that is too long for the system.
+    /// Holds the line if that is too long for the system.
     _line: Option<Workspace>,
 }
 
@@ -86,14 +83,15 @@ impl PlainLinker {
             Ok(process) => Ok(PlainLinker { process, _line: None }),
             Err(error) if error.kind() == ErrorKind::ArgumentListTooLong => {
                 let line = Workspace::without_output(config, 0)?;
-                let process = start(&mut with_response_file(config, &line.copies)?).map_err(failed)?;
+                let word = bound::in_response_file(&config.linker_args, &line.copies).map_err(failed)?;
+                let process = start(bound::command(&config.linker.path).arg(word)).map_err(failed)?;
                 Ok(PlainLinker { process, _line: Some(line) })
             }
             Err(error) => Err(failed(error)),
         }
     }
 
-    /// Wait until it has ended, and take its status.
+    /// Wait for its end and return its status.
     pub fn wait(mut self) -> Result<ExitStatus> {
         let status = self.process.wait();
         ended(self.process.id());
@@ -101,18 +99,7 @@ impl PlainLinker {
     }
 }
 
-fn with_response_file(config: &Config, folder: &Path) -> Result<Command> {
-    let file = folder.join("line.rsp");
-    std::fs::write(&file, response_file(&config.linker_args))
-        .map_err(|e| Error::io(Stage::Link, &file, "write the line", e))?;
-    let mut at = std::ffi::OsString::from("@");
-    at.push(&file);
-    let mut command = bound::command(&config.linker.path);
-    command.arg(at);
-    Ok(command)
-}
-
-/// End as the linker ended: compiler drivers say by which signal.
+/// End as the linker ended: compiler drivers report the signal.
 pub fn exit_as(status: ExitStatus) -> ExitCode {
     if let Some(signal) = status.signal() {
         let _ = signal_hook::low_level::emulate_default_handler(signal);

@@ -1,10 +1,9 @@
 //! lld, started before its line is known: it reads the line from a pipe, as a response file.
 //!
-//! Most of the time of a small link is lld's start (10 ms of 13: the dynamic linker, before `main`), and that passes beside our
-//! own passes. The linker does nothing before it has read the pipe to its end, and a line that never comes is no line: it is killed.
-//! If the originals are linked, it links them too, unless it would print to a terminal.
-//! Left out: links at a terminal of which the originals are likely to be linked, for which we become the linker; linkers that read response files only
-//! from regular files (GNU ld, gold, mold), which start in a millisecond; scripts in a linker's place, which may look at their words.
+//! Most of the time of a small link is lld's start (10 ms of 13: the dynamic linker, before `main`), which here overlaps with
+//! the analysis. lld does nothing before it has read the whole pipe; without a line it is killed. It also links the originals, unless it
+//! would print to a terminal. Other linkers read response files only from regular files (GNU ld, gold, mold), and start in a
+//! millisecond. A script in the linker's place is excluded, because it may inspect its words.
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, PipeWriter, Read, Write};
@@ -15,11 +14,11 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use super::response_file::response_file;
-use super::{bound, child};
-use crate::config::{Config, Dialect, LineArg, OutputKind};
+use super::bound::{self, response_file};
+use super::child;
+use crate::config::{Config, LineArg, OutputKind};
 
-/// The linker that waits for its line. One process links once.
+/// The linker that waits for its line; a process links once.
 static WAITING: Mutex<Option<WaitingLinker>> = Mutex::new(None);
 
 #[derive(Debug)]
@@ -28,15 +27,15 @@ struct WaitingLinker {
     line: PipeWriter,
 }
 
-/// Start it, where a pruned link is likely. The thread must live until the linker ends (see [`bound::command`]).
+/// Start the linker if a pruned link is likely. The thread must live until the linker ends (see [`bound::command`]).
 pub fn start(config: &Config) {
     if is_likely(config, prints_to_terminal()) && is_possible(config) {
-        // Where it can't be started the linker is started later, which says what is wrong.
+        // If it can't be started, the linker is started later, which reports the error.
         *WAITING.lock().unwrap_or_else(PoisonError::into_inner) = started(config).ok();
     }
 }
 
-/// Give it the line and wait for its end; `None` if there is none that could take this line.
+/// Give it the line and wait for its end; `None` if no waiting linker can take this line.
 pub(super) fn link(line: &[OsString]) -> Option<std::io::Result<Output>> {
     let WaitingLinker { process, line: mut pipe } = take()?;
     if !is_writable(line) {
@@ -48,9 +47,9 @@ pub(super) fn link(line: &[OsString]) -> Option<std::io::Result<Output>> {
     Some(bound::outcome(process, give))
 }
 
-/// Link the originals: give it their line, wait for its end, and print its messages. Signals are passed on to it. `None` if no linker waits that could
-/// take the line. At a terminal the linker has to print itself, because it colours its messages there. If a message can't be written, the result
-/// is `None` too, and the next linker fails as it does without us.
+/// Link the originals: pass the line and signals on, wait for the end, and print the messages. `None` if no waiting linker can take
+/// the line. At a terminal the linker has to print itself, because it colours its messages there. If a message can't be written, the
+/// result is `None` too, and the next linker fails as it does without us.
 pub(super) fn link_originals(config: &Config) -> Option<std::io::Result<ExitStatus>> {
     let line = &config.linker_args;
     if prints_to_terminal() || !is_writable(line) {
@@ -77,7 +76,7 @@ pub(super) fn link_originals(config: &Config) -> Option<std::io::Result<ExitStat
     }
 }
 
-/// End the linker that waits, for another one does this link.
+/// End the waiting linker, because another one does this link.
 pub fn end() {
     if let Some(waiting) = take() {
         kill(waiting.process);
@@ -89,7 +88,7 @@ fn take() -> Option<WaitingLinker> {
 }
 
 fn kill(mut process: Child) {
-    // It has ended already, then. Nobody waits for its end: that is the kernel's work, and takes milliseconds.
+    // It may have ended already. Waiting for its end would take milliseconds.
     let _ = process.kill();
 }
 
@@ -97,11 +96,11 @@ fn prints_to_terminal() -> bool {
     std::io::stdout().is_terminal() || std::io::stderr().is_terminal()
 }
 
-/// Whether the linker will most likely be given a line. `at_terminal`: it can't link the originals.
+/// Whether the linker will most likely get a line. At a terminal it can't link the originals.
 fn is_likely(config: &Config, at_terminal: bool) -> bool {
     let refused =
         [&config.explaining, &config.malformed, &config.unmodelled].iter().any(|all| !all.is_empty());
-    // lld writes down the words of its line there.
+    // lld would record the words of its line there.
     let is_reproduced = config.linker_args.iter().any(|word| word.to_string_lossy().contains("-reproduce"));
     // If lld itself removes all that can be removed, the originals are linked.
     let links_originals = config.gc_sections && at_terminal;
@@ -114,22 +113,22 @@ fn is_likely(config: &Config, at_terminal: bool) -> bool {
 
 /// Whether lld reads a line from a pipe just as it reads its words.
 fn is_possible(config: &Config) -> bool {
-    config.linker.dialect == Dialect::Lld
+    config.rules().waits_for_lines
         && config.line.iter().any(is_emulation)
         && is_writable(&config.linker_args)
         && Path::new(bound::OURSELVES).exists()
         && is_elf(&config.linker.path)
 }
 
-/// lld looks into response files twice, but not for the emulation if it stands before them. Only where the line has one
-/// is it the same to say it once more.
+/// lld reads response files twice, but not for the emulation if that comes before them. Only if the line has one,
+/// repeating it changes nothing.
 const EMULATION: [&str; 2] = ["-m", "elf_x86_64"];
 
 fn is_emulation(word: &LineArg) -> bool {
     matches!(word, LineArg::Other(words) if words == &EMULATION)
 }
 
-/// Whether a response file can hold these words: lld passes over an empty one there.
+/// Whether a response file can hold these words: lld skips an empty one there.
 fn is_writable(line: &[OsString]) -> bool {
     !line.iter().any(|word| word.is_empty())
 }
@@ -141,7 +140,7 @@ fn is_elf(path: &Path) -> bool {
 
 fn started(config: &Config) -> std::io::Result<WaitingLinker> {
     let (theirs, line) = std::io::pipe()?;
-    // The one end that a child keeps, of the one child that is started meanwhile.
+    // Only the child that is started next keeps this end.
     fcntl_setfd(&theirs, FdFlags::empty())?;
     let mut command = bound::command(&config.linker.path);
     command.args(EMULATION).arg(format!("@/proc/self/fd/{}", theirs.as_raw_fd()));

@@ -1,9 +1,9 @@
-//! The folders of a link: one for the copies of inputs, in memory where the system has such a place, and a hidden one
-//! beside the output, on its file system, so that publishing is a rename.
+//! The folders of a link: one for copies of inputs, in memory if the system has such a place, and a hidden one next to the output, so
+//! that publishing is a rename on one file system.
 //!
-//! They go with the link, and by a signal that asks us to end. Who is killed can remove nothing, so the next link does:
-//! the folder of the copies is locked (`flock`) for as long as its process lives and says where the other
-//! one is, before that is made; a folder whose lock is free is nobody's. A process in between that would wait for our end was rejected (docs/REJECTED.md).
+//! They are removed at the end of the link, and by a signal to end. A killed process leaves them to the next link. The folder of copies is
+//! locked (`flock`) while its process lives, and has a note with the path of the other folder. A folder with a free lock
+//! is removed. A helper process that waits for our end was rejected (docs/REJECTED.md).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, TryLockError};
@@ -16,17 +16,17 @@ use std::time::Duration;
 use rayon::prelude::*;
 use rustix::fs::{CWD, RenameFlags};
 
-use crate::config::{Config, Dialect, OutputKind};
+use crate::config::{Config, Flavor, OutputKind};
 use crate::error::{Error, Result, Stage};
 
-/// What the names of folders of copies begin with. Everything under such a name that is ours and not locked is removed.
+/// The prefix of folders of copies. Folders with it are removed if they are ours and not locked.
 const COPIES: &str = "lto-prune-link-";
-/// The same of the folders beside outputs; the rest of the name is that of the folder of copies.
+/// The prefix of folders next to outputs; the rest of the name is that of the folder of copies.
 const BESIDE: &str = ".lto-prune-";
-/// In the folder of copies: the path of the one beside the output.
+/// A file in the folder of copies, with the path of the folder next to the output.
 const NOTE: &str = "output-folder";
 
-/// Folders that go when we end.
+/// The folders that are removed when we end.
 static FOLDERS: Mutex<Vec<Folder>> = Mutex::new(Vec::new());
 
 #[derive(Debug)]
@@ -40,66 +40,66 @@ fn folders() -> MutexGuard<'static, Vec<Folder>> {
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remove everything that [`Workspace`]s made, the folder that says where another one is after that one.
+/// Remove everything that [`Workspace`]s made; a folder with a note is removed after the noted one.
 fn remove(folders: &mut Vec<Folder>) {
     while let Some(folder) = folders.pop() {
-        // While a thread still writes files a folder may not be empty in the end.
+        // A folder may not be empty at once while a thread still writes files.
         for _ in 0..100 {
             match std::fs::remove_dir_all(&folder.path) {
                 Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty => {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                // Nothing better can be done for a folder that can't be removed, and the link is what matters.
+                // A folder that can't be removed does not matter to the link.
                 _ => break,
             }
         }
     }
 }
 
-/// Remove everything and make no further folder while `then` runs, which ends the process.
+/// Remove everything and let no further folder be made while `then` ends the process.
 pub(super) fn remove_for_good(then: impl FnOnce()) {
     let mut folders = folders();
     remove(&mut folders);
     then();
 }
 
-/// The folders of one link, which go when it ends.
+/// The folders of one link, which are removed when it ends.
 #[derive(Debug)]
 pub struct Workspace {
-    /// The folder for copies of inputs that are named by other files.
+    /// The folder for copies of inputs that other files name.
     pub copies: PathBuf,
-    /// In a folder beside the output under its own basename; or the output itself, where only the linker knows how
-    /// to replace it.
+    /// In a folder next to the output, with the same basename; or the output itself if only the linker knows how to replace
+    /// it.
     pub temporary_output: PathBuf,
 }
 
-/// Whether putting a new file in the place of the output is what the linker does. A symbolic link some replace and
-/// some follow, to a file of several names some write in place, and GNU ld and gold to an empty file, whose mode they keep.
-fn is_replaceable(output: &Path, dialect: Dialect) -> bool {
-    let empty_is_kept = matches!(dialect, Dialect::Bfd | Dialect::Gold);
-    match output.symlink_metadata() {
+/// Whether the linker itself replaces the output by a new file. Some linkers follow a symbolic link, or write in place to a file with
+/// several names; GNU ld and gold write to an empty file and keep its mode.
+fn is_replaceable(config: &Config) -> bool {
+    let empty_is_kept = config.rules().keeps_empty_outputs;
+    match config.output.symlink_metadata() {
         Ok(meta) => meta.is_file() && meta.nlink() == 1 && !(empty_is_kept && meta.len() == 0),
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }
 }
 
-/// Whether the linker may write the path of the output into the output: lld, gold and mold name the base version of an output that has no
-/// soname after it. There is one in what has versions, and for gold in any shared library.
+/// Whether the linker may write the output's path into the output: lld, gold and mold name the base version of an output without
+/// soname after it. Outputs with versions have one, and for gold all shared libraries.
 fn writes_its_name(config: &Config) -> bool {
     let has_versions = !config.version_scripts.is_empty() || !config.scripts.is_empty();
-    let may = match config.linker.dialect {
-        Dialect::Gold | Dialect::Mold => has_versions || config.output_kind == OutputKind::Shared,
-        Dialect::Lld => has_versions,
-        Dialect::Bfd | Dialect::Wild => false,
+    let may = match config.linker.flavor {
+        Flavor::Gold | Flavor::Mold => has_versions || config.output_kind == OutputKind::Shared,
+        Flavor::Lld => has_versions,
+        Flavor::Bfd | Flavor::Wild => false,
     };
     may && config.soname.is_none()
 }
 
 impl Workspace {
-    /// Make the folders, for copies of at most so many bytes. Where none can be made beside the output the linker writes there itself, or says why not.
+    /// Make the folders, for copies of at most so many bytes. Without a folder next to the output the linker writes there itself.
     pub fn new(config: &Config, bytes: u64) -> Result<Self> {
         let mut workspace = Workspace::without_output(config, bytes)?;
-        if is_replaceable(&config.output, config.linker.dialect)
+        if is_replaceable(config)
             && !writes_its_name(config)
             && let Some(folder) = beside(&config.output, &workspace.copies)
         {
@@ -109,13 +109,13 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Only the folder for copies, of at most so many bytes; the linker writes to the output itself.
+    /// Make only the folder for copies, of at most so many bytes; the linker writes to the output itself.
     pub fn without_output(config: &Config, bytes: u64) -> Result<Self> {
         let failed = |e| Error::io(Stage::Link, std::env::temp_dir(), "make a temporary folder", e);
         Ok(Workspace { copies: copies(bytes).map_err(failed)?, temporary_output: config.output.clone() })
     }
 
-    /// Put the finished output into its place, which [`can_publish`] has looked at.
+    /// Move the finished output to its place, which [`can_publish`] has checked.
     pub fn publish(&self, config: &Config) -> Result<()> {
         if self.temporary_output == config.output {
             return Ok(());
@@ -129,15 +129,15 @@ impl Workspace {
     }
 }
 
-/// Give a new file the name of an old one, if there is one. The old one then has the new one's name, on file systems that can exchange names.
+/// Give a new file the name of an old one, if there is one. If the file system can exchange names, the old file gets the new one's name.
 ///
-/// ext4 writes a file to the disk when it replaces another by its name. It does not if two names are exchanged.
+/// ext4 writes a file to disk when a rename replaces another one, but not when names are exchanged.
 fn put_in_place(new: &Path, old: &Path) -> std::io::Result<()> {
     let exchange = || rustix::fs::renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE);
     if exchange().is_err() {
         return std::fs::rename(new, old);
     }
-    // The old name belongs to a folder. Its files must not be removed with the new file's folder.
+    // The old name belongs to a folder, whose files must not be removed.
     if new.symlink_metadata()?.is_dir() {
         exchange()?;
         return Err(std::io::ErrorKind::IsADirectory.into());
@@ -147,7 +147,7 @@ fn put_in_place(new: &Path, old: &Path) -> std::io::Result<()> {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        // Memory files take as long to remove as to write: all threads do.
+        // Removing memory files takes as long as writing them, so that all threads do it.
         let copies: Vec<_> = std::fs::read_dir(&self.copies).into_iter().flatten().flatten().collect();
         copies.par_iter().for_each(|folder| {
             let _ = std::fs::remove_dir_all(folder.path());
@@ -156,16 +156,16 @@ impl Drop for Workspace {
     }
 }
 
-/// Make a locked folder for so many bytes of copies: in memory, or on disk where they have no room there.
+/// Make a locked folder for so many bytes of copies: in memory, or on disk if they don't fit there.
 fn copies(bytes: u64) -> std::io::Result<PathBuf> {
     let memory = Path::new("/dev/shm");
     let in_memory = room(memory).filter(|room| bytes <= *room).and_then(|_| copies_in(memory).ok());
     in_memory.map_or_else(|| copies_in(&std::env::temp_dir()), Ok)
 }
 
-/// The bytes that copies may take in the memory files of `folder`; `None` if there are none. Copies are half of what is free there at most, a container
-/// often has 64 MiB in all, and a quarter of the memory that is left for them, the linker and everybody else: of the machine, and of the control group
-/// of a container. Debug information may grow as it is pruned, and what other links write at the same time is not known.
+/// The bytes that copies may take in the memory files of `folder`; `None` if there is no such file system. That is half of its free space, and
+/// at most a quarter of the available memory of the machine and of the container's control group. A container often has 64 MiB in
+/// all, debug information may grow, and other links may write at the same time.
 fn room(folder: &Path) -> Option<u64> {
     let files = rustix::fs::statvfs(folder).ok()?;
     let number = |text: &str| text.trim().trim_end_matches("kB").trim().parse::<u64>().ok();
@@ -178,10 +178,10 @@ fn room(folder: &Path) -> Option<u64> {
     Some((files.f_bavail.saturating_mul(files.f_frsize) / 2).min(memory / 4))
 }
 
-/// Make a locked folder in `base`, after removing there what is nobody's.
+/// Make a locked folder in `base`, after removing abandoned ones there.
 fn copies_in(base: &Path) -> std::io::Result<PathBuf> {
     sweep(base);
-    // Made and noted under one lock: once a signal has begun to clean up, nobody makes another folder.
+    // Made and noted under one lock: after a signal has begun to clean up, no folder is made.
     let mut folders = folders();
     loop {
         let path = tempfile::Builder::new().prefix(COPIES).tempdir_in(base)?.keep();
@@ -193,8 +193,8 @@ fn copies_in(base: &Path) -> std::io::Result<PathBuf> {
     }
 }
 
-/// Lock a folder. `None` if somebody else removes it; `Some(None)` where the file system has no locks, so that
-/// nobody else gets one either.
+/// Lock a folder. `None` if another process removes it; `Some(None)` if the file system has no locks, so that no process
+/// gets one.
 fn lock(path: &Path) -> Option<Option<File>> {
     let folder = File::open(path).ok()?;
     match folder.try_lock() {
@@ -207,7 +207,7 @@ fn lock(path: &Path) -> Option<Option<File>> {
     }
 }
 
-/// Make the folder beside the output.
+/// Make the folder next to the output.
 fn beside(output: &Path, copies: &Path) -> Option<PathBuf> {
     let parent = output.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new("."));
     let suffix = copies.file_name()?.as_bytes().strip_prefix(COPIES.as_bytes())?;
@@ -222,7 +222,7 @@ fn beside(output: &Path, copies: &Path) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Remove the folders in `base`, and those that they name, whose processes are gone. What can't be removed stays.
+/// Remove the folders in `base`, and those that they note, of processes that have ended.
 fn sweep(base: &Path) {
     let Ok(entries) = std::fs::read_dir(base) else { return };
     let named = entries.flatten().filter(|e| e.file_name().as_bytes().starts_with(COPIES.as_bytes()));
@@ -243,22 +243,22 @@ fn sweep(base: &Path) {
     }
 }
 
-/// Whether this is a folder, no link to one, that this user made: in a place where everybody writes, a folder of
-/// somebody else's proves nothing.
+/// Whether this is a folder (not a link to one) that this user made: in a shared place, another user's folder proves
+/// nothing.
 fn is_our_folder(path: &Path) -> bool {
     let user = rustix::process::geteuid().as_raw();
     path.symlink_metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == user)
 }
 
-/// Whether the output is ours to put into its place: it is a file (or a link to one) or nothing yet. A device, a pipe
-/// or a folder is the linker's own to write to or to refuse, and so is `-o -`, the standard output for all but GNU ld.
+/// Whether the output can be moved to its place: it is a file, a link to one, or missing. The linker itself writes to or refuses a
+/// device, a pipe or a folder, and `-o -`, the standard output for all but GNU ld.
 pub fn can_publish(config: &Config) -> bool {
-    if config.linker.dialect != Dialect::Bfd && config.output == Path::new("-") {
+    if config.rules().dash_is_stdout && config.output == Path::new("-") {
         return false;
     }
     match std::fs::metadata(&config.output) {
         Ok(meta) => meta.is_file(),
-        // Through a symbolic link that leads nowhere some linkers write, and fail if they can't.
+        // Some linkers write through a dangling symbolic link, and fail if they can't.
         Err(e) => e.kind() == std::io::ErrorKind::NotFound && !config.output.is_symlink(),
     }
 }
@@ -318,7 +318,7 @@ mod tests {
         sweep(base.path());
         assert!(locked.exists() && other.exists() && !free.exists() && !output.exists());
         drop(lock);
-        // A name that is none of ours is removed for nobody.
+        // A note with another name removes nothing.
         std::fs::write(locked.join(NOTE), kept.as_os_str().as_bytes()).unwrap();
         sweep(base.path());
         assert!(!locked.exists() && kept.exists());

@@ -1,6 +1,4 @@
-//! The plan as emission takes it: what becomes of each atom, and what follows for symbols and groups.
-//!
-//! Everything that emission must not decide is in these tables. Left out: how they are filled ([`plan`](super::plan())).
+//! The plan that emission receives: an action for each atom, and the consequences for symbols and groups.
 
 use serde::{Deserialize, Serialize};
 use summaries::AtomIdx;
@@ -12,7 +10,7 @@ use crate::ids::SymbolId;
 pub enum Action {
     Keep,
     Drop,
-    /// Code of which the address is needed and the body is not: a trap takes its place ([`crate::propagate::can_stub`]).
+    /// Code whose address is needed and whose body is not: a trap replaces it ([`crate::propagate::can_stub`]).
     Stub,
 }
 
@@ -24,35 +22,46 @@ pub enum DebugCollection {
     /// All entries that no entry of kept code or data refers to (`--prune-debug=shrink`).
     Unreferenced,
 }
+/// The flags of a global symbol in the plan of a module. None is set if the plan was made without the rest of the link.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SymbolFlags(u8);
 
+impl SymbolFlags {
+    /// The module defines the symbol, and the definition of another module, a DSO or the linker prevails. References to a dropped
+    /// definition then lead to that one.
+    pub const PREVAILS_ELSEWHERE: Self = Self(1);
+    /// The prevailing definition is dropped, so that no module defines the name. Only then may its visibility be lost.
+    pub const DEFINITION_DROPPED: Self = Self(2);
+    /// The prevailing definition is kept: debug information may refer to it.
+    pub const DEFINITION_KEPT: Self = Self(4);
+    /// Bitcode refers to the symbol or its section. An undefined symbol stays, because linkers compile bitcode by the symbols that objects name.
+    pub const SEEN_BY_BITCODE: Self = Self(8);
+
+    pub fn has(self, flag: Self) -> bool {
+        self.0 & flag.0 != 0
+    }
+
+    pub fn set(&mut self, flag: Self, value: bool) {
+        self.0 |= if value { flag.0 } else { 0 };
+    }
+}
 /// The plan of one loaded module.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ModulePlan {
     /// The elements are indexed by `AtomIdx`.
     pub atoms: Vec<Action>,
-    /// By ELF symbol index: the module defines this global symbol, and another definition (in another module, a
-    /// DSO or the linker) prevails. If its atom is dropped, what still refers to it becomes a reference to that one.
-    pub prevails_elsewhere: Vec<bool>,
-    /// By ELF symbol index: the definition of this global symbol that prevails is dropped, so no module defines the
-    /// name any more. Empty means "not known": debug information then refers to no definition in another module
-    /// that replaces one dropped here.
-    pub prevailing_dropped: Vec<bool>,
-    /// By ELF symbol index: the non-default visibility of this global symbol must reach the linker although nothing
-    /// else of the symbol stays here, because another module keeps a mention of it. Empty means "of all of them".
-    pub pin_visibility: Vec<bool>,
-    /// By ELF symbol index: bitcode mentions this global symbol, or it stands for a section of it, so that a mention of it here must
-    /// stay: what the linker makes of bitcode depends on which of its symbols objects mention. Empty means "of none".
-    pub pin_mention: Vec<bool>,
+    /// By ELF symbol index: the flags of global symbols. Empty if the plan was made without the rest of the link.
+    pub symbols: Vec<SymbolFlags>,
     /// ELF section indices of `SHT_GROUP` sections that another module's group replaces, sorted. All their atoms are dropped.
     pub discarded_groups: Vec<u32>,
-    /// The module is passed to the linker as it is, the same bytes. Atoms may be dropped all the same, by the linker itself.
-    pub untouched: bool,
-    /// What its address-significance table says, if it gets one ([`mark_foldable`](super::fold::mark_foldable)).
+    /// The linker receives the original bytes of the module. It may itself remove dropped atoms.
+    pub passed_through: bool,
+    /// The contents of its address-significance table, if it gets one ([`mark_foldable`](super::fold::mark_foldable)).
     pub addresses: Option<Significance>,
-    /// A module of LLVM bitcode, and another one in the link has the same name of its source file. LLVM tells local symbols of the two that it makes global apart
-    /// by the modules' hashes, which must differ although what is kept may be equal.
+    /// A module of LLVM bitcode that shares its source file name with another one. LLVM renames the local symbols of both by the
+    /// modules' hashes, which must differ even if the kept contents are equal.
     pub same_source: bool,
-    /// FDEs that describe no byte are left out.
+    /// FDEs that describe no byte are removed.
     pub drops_empty_fdes: bool,
     /// By `AtomIdx`: the FDEs of the atom are removed though it is kept. Empty means "of none of them".
     pub removes_unwind: Vec<bool>,
@@ -65,9 +74,9 @@ pub struct ModulePlan {
 }
 
 impl ModulePlan {
-    /// Whether the module is passed to the linker as it is, the same bytes.
-    pub fn is_untouched(&self) -> bool {
-        self.untouched
+    /// The flags of the symbol with this ELF index.
+    pub fn symbol(&self, symbol: usize) -> SymbolFlags {
+        self.symbols.get(symbol).copied().unwrap_or_default()
     }
 
     /// Whether the FDEs of this atom, which is kept, are removed.
@@ -87,8 +96,8 @@ impl ModulePlan {
         self.section_names.get(atom.index())?.as_deref()
     }
 
-    /// Whether the section of which these are all the atoms is emitted in parts: some stay and others go, one is a stub, one can be
-    /// folded without the others, or one gets a section of its own.
+    /// Whether a section with these atoms is emitted in parts: the actions differ, one is a stub, one can be folded without the
+    /// others, or one gets a section of its own.
     pub fn parts(&self, atoms: std::ops::Range<usize>) -> bool {
         let actions = self.atoms.get(atoms.clone()).unwrap_or(&[]);
         let differs = |action: &Action| Some(action) != actions.first() || *action == Action::Stub;
@@ -106,6 +115,6 @@ pub struct Plan {
     pub dropped: usize,
     /// The number of atoms that become stubs.
     pub stubs: usize,
-    /// Definitions that the linker is asked for by name, and then exports.
+    /// Definitions that the linker must keep by name (`-u`), which exports them.
     pub demanded: Vec<SymbolId>,
 }

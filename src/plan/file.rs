@@ -1,7 +1,7 @@
-//! Plan files (`FILE.ltoplan`): what becomes of the modules of one object or archive, so that it can be emitted elsewhere.
+//! Plan files (`FILE.ltoplan`): the plans for the modules of one object or archive, so that it can be emitted elsewhere.
 //!
-//! A plan file has each module from which something goes, with its summary and its plan, and nothing of other files: it changes only where what
-//! becomes of this file does, so that a build system emits again what changed and no more. Equal plans are equal bytes.
+//! A plan file has each modified module, with its summary and plan, and nothing of other files. So a build system emits
+//! only files whose own plans changed. Equal plans are equal bytes.
 
 use std::ops::Range;
 
@@ -14,17 +14,17 @@ use crate::hashing::{hash_of_parts, with_checksum, without_checksum};
 use crate::summarize::cache::CacheKey;
 
 const MAGIC: [u8; 8] = *b"LTOPLAN\n";
-/// What the name of a plan file has behind that of the input.
+/// The suffix that makes a plan file's name of its input's.
 pub const SUFFIX: &str = ".ltoplan";
 
-/// A module that is to be emitted by its plan.
+/// A module with the plan for its emission.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PlannedModule {
-    /// Where it is in the file: the first byte, and the one behind the last.
+    /// Its range in the file: the first byte, and the end.
     place: (u64, u64),
     /// The member's name in its archive.
     pub member: Option<String>,
-    /// In the form of [`format`](mod@format), with the hash of the module.
+    /// In the format of [`format`](mod@format), with the hash of the module.
     summary: Vec<u8>,
     plan: ModulePlan,
 }
@@ -35,13 +35,13 @@ impl PlannedModule {
         PlannedModule { place: (range.start as u64, range.end as u64), member, summary, plan: plan.clone() }
     }
 
-    /// Where it is in the file.
+    /// The range of the module in its file.
     pub fn range(&self) -> Range<usize> {
         let offset = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         offset(self.place.0)..offset(self.place.1)
     }
 
-    /// What it was planned by: the hash of its bytes, its summary and its plan.
+    /// The basis of its plan: the hash of its bytes, its summary, and the plan.
     ///
     /// # Errors
     /// The plan file is damaged.
@@ -51,25 +51,23 @@ impl PlannedModule {
         let fits = |len: usize, wanted: usize| len == 0 || len == wanted;
         let (atoms, symbols) = (summary.atoms.len(), summary.symbols.len());
         let plan = &self.plan;
-        let of_symbols =
-            [&plan.prevails_elsewhere, &plan.prevailing_dropped, &plan.pin_visibility, &plan.pin_mention];
         if plan.atoms.len() != atoms
             || !fits(plan.section_names.len(), atoms)
             || !fits(plan.removes_unwind.len(), atoms)
-            || of_symbols.iter().any(|of| !fits(of.len(), symbols))
+            || !fits(plan.symbols.len(), symbols)
         {
             return Err(Error::new(Stage::Emit, "a damaged plan: it is of another module"));
         }
         Ok((hash, summary, plan))
     }
 
-    /// The key by which its emission is known, see [`key()`].
+    /// The cache key of its emission, see [`key()`].
     pub fn key(&self) -> CacheKey {
         key(&self.summary, &self.plan)
     }
 }
 
-/// What the emission of a module by its serialised summary and its plan is known by: equal keys are equal bytes. What emits is part of it.
+/// The cache key of a module's emission by its serialised summary and plan: equal keys are equal bytes. The emitter's sources are part of it.
 pub fn key(summary: &[u8], plan: &ModulePlan) -> CacheKey {
     let sources = env!("CRATE_SOURCES").as_bytes();
     hash_of_parts(&[b"emitted", sources, summary, &format::encode_value(plan)])
@@ -83,7 +81,7 @@ pub fn encode(modules: &[PlannedModule]) -> Vec<u8> {
 /// The modules of a plan file, in the order of the link.
 ///
 /// # Errors
-/// It is none of this version.
+/// The file is damaged, or of another version.
 pub fn decode(bytes: &[u8]) -> Result<Vec<PlannedModule>> {
     let bad = |e: format::FormatError| Error::new(Stage::Emit, e.to_string());
     let bytes = without_checksum(bytes).ok_or_else(|| Error::new(Stage::Emit, "the plan is damaged"))?;

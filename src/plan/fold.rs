@@ -1,28 +1,25 @@
-//! Which code the linker may fold: objects whose compiler wrote no `.llvm_addrsig` get one.
+//! Identical code folding: objects whose compiler wrote no `.llvm_addrsig` table get one.
 //!
-//! `--icf=safe` of lld gives functions of the same bytes and relocations one address if no object of the link says that
-//! their addresses matter. An object without the table says it of every symbol that it has, also of those that it only
-//! calls. [`mark_foldable`] says what such an object's own table would: all symbols but functions whose address nothing in it
-//! forms ([`summaries::native::significance`]), and but undefined ones that it only calls. Safe because each object
-//! speaks for itself, as with clang's: who forms an address lists the symbol, wherever it is defined, and an object that is
-//! passed on without a table lists all. Dynamic symbols and code with an exception table are the linker's own care.
+//! lld's `--icf=safe` folds equal functions if no object says that their addresses are significant. An object without the table
+//! counts as listing all symbols that it names. [`mark_foldable`] computes the table: all symbols but functions whose address
+//! nothing in the object takes ([`summaries::native::significance`]), and but undefined functions that it only calls. As
+//! with clang, an object that takes an address lists the symbol. Data is always listed.
 //!
-//! Nothing is marked where something else could tell two functions apart: where a line or a script gives names to
-//! addresses, and where an object with a table of its own leaves out a function without an FDE, which could stand for one
-//! through which exceptions pass. Nor beside bitcode, whose objects the linker makes itself, with tables that we don't see. Left out: mold, which with a table looks at none of the other objects (1.10.1 folds
-//! functions that are compared); data, all of which is listed.
+//! Nothing is marked if folding could be observed otherwise. That is so if an option or script names addresses, or if an object's own table
+//! leaves out a function without an FDE, which could then stand for one that exceptions pass. Links with bitcode are excluded too, because lld
+//! makes their tables. mold 1.10.1 ignores objects without a table as soon as one has it, so that it is excluded.
 
 use rayon::prelude::*;
 use summaries::native::significance::{self, Addresses, Significance};
 use summaries::{AtomIdx, Definition, ModuleKind, ModuleSummary, Severity};
 
 use super::action::{Action, Plan};
-use crate::config::{Config, Dialect, Icf, Level, OutputKind};
+use crate::config::{Config, Icf, Level, OutputKind};
 use crate::index::Index;
 use crate::inputs::Inputs;
 
-/// A module of more atoms keeps its addresses: each becomes a section, with one for its relocations and maybe a
-/// group, and `st_shndx` ends at 65,279.
+/// A module with more atoms is not marked: each atom would become a section, with relocations and maybe a group, and `st_shndx`
+/// ends at 65,279.
 const MAX_ATOMS: usize = 20_000;
 
 /// Fill in [`ModulePlan::addresses`](super::action::ModulePlan::addresses) where there is something to fold.
@@ -34,7 +31,7 @@ pub(super) fn mark_foldable(
     plan: &mut Plan,
 ) {
     let named = !config.defsym.is_empty() || !inputs.scripts.assigned_symbols.is_empty();
-    if config.linker.dialect != Dialect::Lld
+    if !config.rules().folds_by_addrsig
         || config.icf != Icf::Safe
         || config.prune.level < Level::Functions
         || config.output_kind == OutputKind::Relocatable
@@ -67,12 +64,12 @@ pub(super) fn mark_foldable(
         let Addresses::Found(found) = found else { continue };
         if module.atoms.len() <= MAX_ATOMS && leaves_out(summary, &found) && !is_fixed(i) {
             module.addresses = Some(found);
-            module.untouched = false;
+            module.passed_through = false;
         }
     }
 }
 
-/// Whether a table says anything that its absence does not.
+/// Whether a table differs from its absence.
 fn leaves_out(summary: &ModuleSummary, found: &Significance) -> bool {
     let calls = |(i, symbol): (usize, &summaries::Symbol)| {
         i > 0 && symbol.definition == Definition::Undefined && found.mentioned.get(i) == Some(&false)

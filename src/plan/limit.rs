@@ -1,13 +1,11 @@
-//! `--prune-limit`: what a link could lose, one after the other, and only the first of it.
+//! `--prune-limit`: the atoms that a link could lose, in an order, and only the first of them are removed.
 //!
-//! An atom that stays keeps all that it refers to. So those that refer come before those that they refer to: then
-//! each further step lets exactly one more atom go, but for atoms that refer to each other in a circle (which go
-//! together with the last of them) and for what value flow finds. In all cases what goes grows with the limit, and
-//! never leaves a dangling reference: the rest are roots. The order depends on the graph alone.
+//! A kept atom keeps all atoms that it refers to. So the order has referrers before their targets: each step then removes exactly one more
+//! atom. Cycles go with the last of their atoms, and value flow may remove more at a step. The removed set
+//! always grows with the limit and leaves no dangling reference, because all other atoms are roots. The order depends on the graph alone.
 //!
-//! A limit may be for one link of several ([`LinkId`]). A link is known again by what it could lose, not by paths or
-//! the time, which change from run to run of a build: so a number means the same atom wherever the link has the same
-//! id.
+//! A limit may be for one link of several ([`LinkId`]). The id is a hash of the atoms that the link could lose, without paths and times. So a
+//! number means the same atom in each link with the same id.
 
 use summaries::Definition;
 
@@ -18,15 +16,15 @@ use crate::index::{Index, LinkInputs};
 use crate::propagate::values::ValueFlow;
 use crate::propagate::{Liveness, Propagator};
 
-/// What could go, and how much of it may.
+/// The atoms that a link could lose, and how many of them may be removed.
 #[derive(Debug)]
 pub struct PruneCandidates {
     pub link: LinkId,
-    /// What would go without a limit, in order.
+    /// The atoms that are removed without a limit, in order.
     pub candidates: Vec<AtomId>,
-    /// The number of them that may go.
+    /// The number of them that may be removed.
     pub limit: usize,
-    /// What is live when one less may; `None` where that wasn't asked for.
+    /// The liveness under a limit that is one less, if a log asks for it.
     pub before: Option<Liveness>,
 }
 
@@ -59,7 +57,7 @@ pub fn apply(
     (index, flow, Some(PruneCandidates { link: id, candidates, limit, before }))
 }
 
-/// All that isn't live, those first that refer to the others; in load order where that leaves a choice.
+/// The dead atoms, referrers before their targets; otherwise in load order.
 fn referrers_first(index: &Index, liveness: &Liveness) -> Vec<AtomId> {
     let count = index.atom_count();
     let goes: Vec<bool> =
@@ -70,7 +68,7 @@ fn referrers_first(index: &Index, liveness: &Liveness) -> Vec<AtomId> {
         Some(if goes[target] { target } else { atom })
     };
     let mut order = Vec::new();
-    // Components come with those that they refer to before them, so everything is done from the end.
+    // Components come after those that they refer to, so that the order is reversed.
     for mut component in components(count, (0..count).rev().filter(|a| goes[*a]), edge) {
         component.sort_unstable_by(|a, b| b.cmp(a));
         order.extend(component.into_iter().map(AtomId::new));
@@ -79,7 +77,7 @@ fn referrers_first(index: &Index, liveness: &Liveness) -> Vec<AtomId> {
     order
 }
 
-/// A hash of what could go: names and places, not the paths of objects, which compilers make up anew each time.
+/// A hash of names and places of the candidates, without the paths of objects, which compilers invent anew each time.
 fn link_id(names: LinkInputs<'_>, index: &Index, liveness: &Liveness, candidates: &[AtomId]) -> LinkId {
     let mut hasher = blake3::Hasher::new();
     // Each part with its length, so that no two lists of parts are the same bytes.
@@ -112,4 +110,57 @@ fn link_id(names: LinkInputs<'_>, index: &Index, liveness: &Liveness, candidates
 }
 
 #[cfg(test)]
-mod tests;
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+    use summaries::ModuleSummary;
+
+    use super::*;
+    use crate::index::tests::random_link;
+    use crate::inputs::Inputs;
+    use crate::propagate::live;
+
+    const COUNT: usize = 24;
+
+    /// The dropped atoms under each limit from 0 on, and the number of dead atoms without one.
+    fn dropped(edges: &[(usize, usize)]) -> (Vec<Vec<usize>>, usize) {
+        let link = random_link(edges, 4, COUNT / 4);
+        let resolution = link.resolution();
+        let summaries: Vec<&ModuleSummary> = link.summaries.iter().collect();
+        let index = crate::index::build(link.inputs(&Inputs::default(), &resolution, &summaries));
+        let order = referrers_first(&index, &live(&index));
+        let mut all = Vec::new();
+        for limit in 0..=order.len() {
+            let liveness = live(&index.clone().keeping_for_limit(&order[limit..]));
+            all.push((0..COUNT).filter(|a| !liveness.is_live(AtomId::new(*a))).collect());
+        }
+        (all, order.len())
+    }
+
+    proptest! {
+        #[test]
+        fn the_dropped_set_grows(edges in prop::collection::vec((0usize..COUNT, 0usize..COUNT), 0..60)) {
+            let (all, count) = dropped(&edges);
+            prop_assert!(all[0].is_empty());
+            prop_assert_eq!(all[count].len(), count);
+            for pair in all.windows(2) {
+                prop_assert!(pair[0].iter().all(|a| pair[1].contains(a)), "{:?}", pair);
+            }
+        }
+
+        #[test]
+        fn without_circles_each_step_drops_one(edges in prop::collection::vec((0usize..COUNT, 0usize..COUNT), 0..60)) {
+            // All edges lead to a greater remainder of a multiplication: there is no cycle, and load order is no order of edges.
+            let rank = |n: &usize| n * 7 % COUNT;
+            let edges: Vec<(usize, usize)> = edges
+                .iter()
+                .map(|(a, b)| if rank(a) < rank(b) { (*a, *b) } else { (*b, *a) })
+                .filter(|(a, b)| a != b)
+                .collect();
+            let (all, _) = dropped(&edges);
+            for (limit, gone) in all.iter().enumerate() {
+                prop_assert_eq!(gone.len(), limit, "{:?}", edges);
+            }
+        }
+    }
+}

@@ -1,10 +1,9 @@
-//! Links in which there is nothing to do: all that goes is what the linker's own `--gc-sections` removes.
+//! Links with nothing to do: the linker's own `--gc-sections` removes all dead code.
 //!
-//! Objects whose functions have sections of their own are like that. Then the originals are linked: nothing is rewritten, nothing can be
-//! wrong, and the link costs the analysis and no more. Which sections the linker removes is a model of lld's ([`Index::plain_live`]);
-//! were it wrong, code would stay that we could drop, and nothing else. In a link of many objects the analysis is most of what we cost, so that it is
-//! not even begun where headers and symbols say that next to nothing can come of it. LLVM drops in bitcode what nothing reaches, as we do. Left out: other linkers, whose collection is not modelled as closely;
-//! links in which only some modules have more to drop, where archives of originals would be as much to write as pruned ones.
+//! That is so if each function has a section of its own. Then the originals are linked and nothing is rewritten. The analysis is most of
+//! the cost of a link with many objects. It is skipped if headers and symbols show that it could remove next to nothing more.
+//! [`Index::plain_live`] models lld's collection; an error in it would only keep code. LLVM removes dead bitcode as the plan
+//! does. Other linkers are not modelled as closely.
 
 use rayon::prelude::*;
 use summaries::native::divisible::{SectionBytes, section_bytes};
@@ -18,17 +17,17 @@ use crate::inputs::{FileKind, Inputs};
 use crate::resolve::Resolution;
 use crate::summarize::LoadedSummary;
 
-/// The analysis is left out if at most one of so many bytes that are loaded into memory is in a section that may be divided. Other code
-/// that only these bytes refer to is not counted.
+/// Analysis is skipped if at most one of this many loaded bytes is in a section that may be divided. Code that only these bytes refer
+/// to is not counted.
 const BYTES_FOR_ONE: u64 = 1_000;
 
-/// Whether the link is the plain one, and nobody asks what goes from it: then nothing has to be summarised.
+/// Whether the link is the plain one and no option asks what is removed from it: then nothing has to be summarised.
 pub fn needs_no_analysis(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> bool {
     !wants_plan(config) && removes_nearly_all(config, inputs, resolution)
 }
 
-/// Whether the link is the plain one after the estimate: no module is worth dividing, and the linker removes the dead sections. Modules in which
-/// called values are followed are divided.
+/// Whether the link is the plain one after the estimate: no module is worth dividing, and the linker removes dead sections. Modules
+/// with value flow are divided.
 pub fn needs_no_index(link: LinkInputs<'_>, modules: &[LoadedSummary]) -> bool {
     let LinkInputs { config, inputs, resolution, .. } = link;
     let is_undivided = |module: &LoadedSummary| {
@@ -43,14 +42,14 @@ pub fn needs_no_index(link: LinkInputs<'_>, modules: &[LoadedSummary]) -> bool {
         && modules.iter().all(is_undivided)
 }
 
-/// Whether what goes is asked for, though it may be left to the linker.
+/// Whether an option asks for the plan of a link that may be left to the linker.
 fn wants_plan(config: &Config) -> bool {
     let prune = &config.prune;
     let tables = prune.unwind != UnwindPruning::Keep || prune.debug == DebugOption::Shrink;
     prune.off || prune.strict || prune.plan_dir.is_some() || config.wants_report() || tables
 }
 
-/// Whether the linker removes by itself all that can go, but for a thousandth of a link of sections, or a few bytes of one of bitcode.
+/// Whether the linker removes all dead code but 0.1% of a link of sections, or a few bytes of one of bitcode.
 fn removes_nearly_all(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> bool {
     if config.icf == Icf::Safe || wants_objects(config) {
         return false;
@@ -77,12 +76,12 @@ fn wants_objects(config: &Config) -> bool {
     prune.emit_dir.is_some() || prune.limit.is_some() || prune.limit_log.is_some()
 }
 
-/// Whether the linker collects sections in a way that is modelled, and nobody wants to see pruned objects.
+/// Whether the linker's garbage collection is modelled, and no option asks for pruned objects.
 fn is_for_linker(config: &Config) -> bool {
     config.lld_collects() && !wants_objects(config)
 }
 
-/// Pass every module to the linker as it is if it removes by itself all that the plan drops, or nearly all: a report changes nothing of the link.
+/// Pass every module through if the linker removes all that the plan drops, or nearly all. A report changes nothing of the link.
 pub(super) fn leave_to_linker(link: LinkInputs<'_>, index: &Index, plan: &mut Plan) {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     if index.removed_unwind.count > 0 {
@@ -90,7 +89,7 @@ pub(super) fn leave_to_linker(link: LinkInputs<'_>, index: &Index, plan: &mut Pl
     }
     let nearly_all = || wants_plan(config) && removes_nearly_all(config, inputs, resolution);
     if nearly_all() || is_for_linker(config) && removes_all(index, summaries, plan) {
-        plan.modules.iter_mut().for_each(|module| module.untouched = true);
+        plan.modules.iter_mut().for_each(|module| module.passed_through = true);
     }
 }
 
@@ -103,7 +102,7 @@ fn removes_all(index: &Index, summaries: &[&ModuleSummary], plan: &Plan) -> bool
             Action::Drop => !kept_by_linker[indexed.first_atom as usize + i],
             Action::Stub => false,
         };
-        module.is_untouched()
+        module.passed_through
             || summary.kind == ModuleKind::Native
                 && module.addresses.is_none()
                 && module.atoms.iter().enumerate().all(removed)

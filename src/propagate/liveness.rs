@@ -1,8 +1,7 @@
 //! Liveness: LLVM's `computeDeadSymbols` over atoms, with a first witness for every live one.
 //!
-//! An atom is live if it is a root or a live atom has an edge to it. The fact of an atom is the least (distance
-//! from the roots, edge): a lattice, so that the witness too is independent of order and of threads, and the chain
-//! of witnesses is a shortest path.
+//! An atom is live if it is a root or a live atom has an edge to it. Its fact is the least pair (distance from the roots, edge).
+//! This is a lattice, so that the witness depends on no order and no thread. The chain of witnesses is a shortest path.
 
 use super::solver::{Lattice, Problem, solve};
 use crate::ids::{AtomId, Id};
@@ -15,9 +14,9 @@ pub enum Witness {
     Root(u32),
     /// Number of the edge in [`Index::edges`].
     Edge(u32),
-    /// By value flow: a call in `caller`, or a jump to it, may lead here.
+    /// By value flow: a call or jump in `caller` may lead here.
     Called { caller: AtomId },
-    /// By value flow: its address escaped. `mention` is the number of an edge by which a live atom mentions it.
+    /// By value flow: its address escaped. `mention` is the edge by which a live atom takes the address.
     Escaped { mention: Option<u32> },
     /// It belongs to the same function as this atom.
     Part(AtomId),
@@ -25,17 +24,17 @@ pub enum Witness {
     Label(AtomId),
 }
 
-/// What is live, and for each atom why: the result of this pass.
+/// The live atoms, each with the reason.
 #[derive(Debug, Clone, Default)]
 pub struct Liveness {
-    /// By atom: the reason why it lives; `None` means that it is dead.
+    /// By atom: the reason why it is live; `None` if it is dead.
     pub witness: Vec<Option<Witness>>,
-    /// By atom: its address is needed and its body is not. Empty: of none.
+    /// By atom: its address is needed and its body is not. Empty if there are no stubs.
     pub stub: Vec<bool>,
 }
 
 impl Liveness {
-    /// Whether the atom stays, with all that it refers to.
+    /// Whether the atom is kept, with all atoms that it refers to.
     pub fn is_live(&self, atom: AtomId) -> bool {
         self.witness[atom.index()].is_some() && !self.is_stub(atom)
     }
@@ -45,7 +44,7 @@ impl Liveness {
         Liveness { witness: vec![Some(Witness::Root(u32::MAX)); atoms], stub: Vec::new() }
     }
 
-    /// Whether all lives that lives in `other`, of the same atoms.
+    /// Whether each atom that is live in `other` is live here; both have the same atoms.
     pub fn covers(&self, other: &Liveness) -> bool {
         let both = self.witness.iter().zip(&other.witness);
         self.witness.len() == other.witness.len()
@@ -95,12 +94,12 @@ impl<F: Fn(AtomId, &Edge) -> bool + Sync> Problem for Reachability<'_, F> {
     }
 }
 
-/// What the program can reach from the roots, by every edge of the index.
+/// The atoms that the roots reach by all edges.
 pub fn live(index: &Index) -> Liveness {
     reach(index, &|_| true, &|_, _| true)
 }
 
-/// What those roots reach for which `begins` is true, over the edges, each with its source, for which `takes` is.
+/// The atoms that the roots with `begins` reach by the edges with `takes`, which also gets the edge's source.
 pub(crate) fn reach(
     index: &Index,
     begins: &dyn Fn(&Root) -> bool,

@@ -1,9 +1,8 @@
-//! The gate of called values: how many bytes of code are live only because their address is mentioned.
+//! The bytes of code that are live only because their address is taken: the most that value flow can remove.
 //!
-//! Two reachability passes over the reference graph tell: one over all edges (liveness), one without those edges to code that are neither a
-//! call nor follow from how objects are put together. What only the first reaches is the most that value flow can drop, for it
-//! takes away nothing but mentions. Where that is too little to be worth it, plain liveness is the result and no function is followed. It decides how
-//! much may go, never what must stay: value flow keeps nothing that liveness drops. Left out: data that would go with that code.
+//! Two reachability passes find them: one over all edges, and one without the edges that only take the address of code.
+//! Value flow removes nothing that the second pass reaches. If too little code is left between the two passes, value flow is
+//! skipped and liveness by references is the result. Data that is removed with such code is not counted.
 
 use summaries::{AtomKind, ModuleSummary};
 
@@ -12,16 +11,16 @@ use crate::config::{Config, Level};
 use crate::ids::{AtomId, Id};
 use crate::index::{Edge, EdgeKind, Index, Root, RootReason};
 
-/// How many bytes of code live, and how many of them only mentions keep.
+/// The bytes of live code, and of live code that only address-taking references keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MentionedCode {
     pub live: u64,
-    /// In bytes: the code of which only the address is mentioned, so that no call reaches it.
+    /// In bytes: the code that no call reaches.
     pub candidates: u64,
 }
 
 impl MentionedCode {
-    /// Count the code of a link, of which this is the plain liveness.
+    /// Count the code of a link; `liveness` is that by references.
     pub fn of(index: &Index, summaries: &[&ModuleSummary], liveness: &Liveness) -> Self {
         let code = code_sizes(index, summaries);
         let candidates = candidates(index, &code, liveness);
@@ -33,14 +32,14 @@ impl MentionedCode {
         bytes
     }
 
-    /// Whether value flow may drop at least so many hundredths of the code, and anything at all.
+    /// Whether value flow may remove at least this percentage of the code, and any code at all.
     pub fn reaches(self, percent: u8) -> bool {
         self.candidates > 0
             && self.candidates.saturating_mul(100) >= self.live.saturating_mul(u64::from(percent))
     }
 }
 
-/// By atom: it lives, and no call reaches it. `code` has the bytes of code of each atom.
+/// By atom: it is live, and no call reaches it. `code` has the bytes of code of each atom.
 pub(crate) fn candidates(index: &Index, code: &[u64], liveness: &Liveness) -> Vec<bool> {
     // The start file's code has the address of `main` to have it called.
     let entry = |root: &&Root| root.reason == RootReason::Entry;
@@ -54,8 +53,8 @@ pub(crate) fn candidates(index: &Index, code: &[u64], liveness: &Liveness) -> Ve
     atoms.map(|atom| liveness.is_live(atom) && !called.is_live(atom)).collect()
 }
 
-/// Whether the functions of what lives by references are summarised for value flow: at the level `pointers`, where the gate is open
-/// and the live code is within the budget.
+/// Whether the functions that are live by references are summarised for value flow: at the level `pointers`, if enough code may be
+/// removed and the live code is within the budget.
 pub fn is_followed(
     config: &Config,
     summaries: &[&ModuleSummary],
@@ -69,7 +68,7 @@ pub fn is_followed(
     let code = code_sizes(index, summaries);
     let live: u64 =
         code.iter().zip(&liveness.witness).filter(|(_, w)| w.is_some()).map(|(size, _)| size).sum();
-    live <= prune.budget() && MentionedCode::of(index, summaries, liveness).reaches(prune.gate)
+    live <= prune.budget() && MentionedCode::of(index, summaries, liveness).reaches(prune.threshold)
 }
 
 /// The bytes of code of each atom. A function of LLVM bitcode counts by its block of bitcode.
@@ -89,7 +88,7 @@ mod tests {
     use crate::inputs::Inputs;
     use crate::propagate::live;
 
-    /// The start has the address of `f`, as that of `main`, and a table of `g` and `h`; `g` calls `k`; nobody has `dead`.
+    /// The start takes the address of `f`, as of `main`, and a table those of `g` and `h`; `g` calls `k`; nothing refers to `dead`.
     const MODULE: &str = "module native functions
 symbol \"\"
 symbol _start global func in [.text._start] size 8

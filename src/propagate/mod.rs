@@ -4,7 +4,6 @@
 //! `pointers`; see docs/ARCHITECTURE.md.
 
 mod mentioned_code;
-mod cxx_classes;
 mod liveness;
 mod models;
 pub mod nounwind;

@@ -1,11 +1,9 @@
-//! Nounwind: which unwind entries (FDEs) no unwinding of the program can need.
+//! Nounwind: the unwind entries (FDEs) that no unwinding of the program can need.
 //!
-//! An FDE is needed for a kind of unwinding if one may start while its function is on the stack (*below*), and the function or a possible caller
-//! has a handler (*above*). For a backtrace the first alone decides. Below is a fact that goes from the starts to callers, above one that goes from
-//! handlers to callees: two clients of the sparse solver, over calls. An indirect call leads to each function
-//! whose address is taken, and a function may make some unless its code shows that it does not. LLVM's thin link propagates `NoUnwind`, `MayThrow` and `HasUnknownCall` likewise.
-//!
-//! What starts an unwinding, reads the tables or is unknown is in [`unwind_models`].
+//! An FDE is needed for a kind of unwinding if two facts hold. Such an unwinding may start while the function is on the stack
+//! (*below*), and the function or a possible caller has a handler for it (*above*). Backtraces need the first fact alone.
+//! *Below* is propagated from starts to callers, *above* from handlers to callees, over the call graph.
+//! An indirect call leads to each function whose address is taken. LLVM's thin link propagates `NoUnwind` in the same way.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
@@ -15,7 +13,6 @@ use summaries::{
     Symbol, SymbolIdx, SymbolKind, Target,
 };
 
-use super::cxx_classes;
 use super::liveness::{Liveness, Witness};
 use super::solver::{Lattice, Problem, solve};
 use super::unwind_models::{self, Kinds, UnwindRole};
@@ -23,9 +20,7 @@ use crate::config::{Config, Icf, OutputKind, UnwindPruning};
 use crate::error::lossy;
 use crate::ids::{AtomId, Id};
 use crate::index::{Edge, EdgeKind, Index, IndexedModule, LinkInputs, RemovedUnwind, RootReason};
-use crate::inputs::Inputs;
 use crate::messages;
-use crate::resolve::GlobalSymbol;
 
 impl Lattice for Kinds {
     fn join(&mut self, other: &Self) -> bool {
@@ -35,7 +30,7 @@ impl Lattice for Kinds {
     }
 }
 
-/// The functions and the calls between them. Key `index.atom_count()` stands for all that indirect calls lead to.
+/// The functions and the calls between them. Key `index.atom_count()` stands for the targets of all indirect calls.
 struct CallGraph<'i> {
     index: &'i Index,
     /// By atom: it is live code.
@@ -102,7 +97,7 @@ impl<'i> CallGraph<'i> {
     }
 }
 
-/// By atom: it gives addresses of functions to start code alone, which has no handler: an array of functions that initialise, or the entry of a start file.
+/// By atom: it gives function addresses to start code alone, which has no handler: an array of constructors, or the entry of a start file.
 fn start_code(link: LinkInputs<'_>, index: &Index) -> Vec<bool> {
     let LinkInputs { inputs, summaries, .. } = link;
     let mut start = Vec::with_capacity(index.atom_count());
@@ -123,7 +118,7 @@ fn start_code(link: LinkInputs<'_>, index: &Index) -> Vec<bool> {
     start
 }
 
-/// Jump tables that one function alone reads: that function, and the range in the section of the table; sorted.
+/// Jump tables that one function alone reads: that function, and the range in the table's section; sorted.
 struct OwnedTables(Vec<(AtomId, u64, u64)>);
 
 impl OwnedTables {
@@ -147,13 +142,7 @@ impl OwnedTables {
             return false;
         }
         let summary = link.summaries[position];
-        let definition = |symbol: SymbolIdx| summary.symbols.get(symbol.index()).map(|s| s.definition);
-        let leads_there = |r: &&Reference| match r.target {
-            Target::Atom(atom) => atom == target,
-            Target::Symbol(symbol) => {
-                matches!(definition(symbol), Some(Definition::Atom(atom)) if atom == target)
-            }
-        };
+        let leads_there = |r: &&Reference| summary.target_atom(r.target) == Some(target);
         let is_formed = |r: &&Reference| !matches!(r.kind, ReferenceKind::Call | ReferenceKind::Unwind);
         let in_table = |r: &Reference| {
             let holds = |(_, start, end): &(AtomId, u64, u64)| (*start..*end).contains(&r.offset);
@@ -164,94 +153,90 @@ impl OwnedTables {
     }
 }
 
-/// From the starts of unwindings to callers.
-struct Below<'g>(&'g CallGraph<'g>);
+/// Kinds of unwinding, propagated over calls: from starts to callers, or from handlers to callees.
+struct UnwindPaths<'g> {
+    graph: &'g CallGraph<'g>,
+    to_callers: bool,
+}
 
-impl Problem for Below<'_> {
+impl Problem for UnwindPaths<'_> {
     type Fact = Kinds;
 
     fn keys(&self) -> usize {
-        self.0.code.len() + 1
+        self.graph.code.len() + 1
     }
 
     fn transfer(&self, key: u32, fact: &Kinds, implies: &mut dyn FnMut(u32, Kinds)) {
-        let graph = self.0;
-        if key == graph.indirect() {
-            let callers = graph.all_code().filter(|atom| !graph.direct[*atom as usize]);
-            return callers.for_each(|caller| implies(caller, *fact));
-        }
-        let first = graph.callers.partition_point(|(callee, _)| *callee < key);
-        let callers = graph.callers[first..].iter().take_while(|(callee, _)| *callee == key);
-        callers.for_each(|(_, caller)| implies(*caller, *fact));
-        if graph.address_taken[key as usize] {
-            implies(graph.indirect(), *fact);
+        let (graph, atom, is_indirect) = (self.graph, key as usize, key == self.graph.indirect());
+        let mut imply = |to: u32| implies(to, *fact);
+        match (self.to_callers, is_indirect) {
+            (true, true) => graph.all_code().filter(|caller| !graph.direct[*caller as usize]).for_each(imply),
+            (false, true) => {
+                graph.all_code().filter(|callee| graph.called_back[*callee as usize]).for_each(imply)
+            }
+            (true, false) => {
+                let first = graph.callers.partition_point(|(callee, _)| *callee < key);
+                let callers = graph.callers[first..].iter().take_while(|(callee, _)| *callee == key);
+                callers.for_each(|(_, caller)| imply(*caller));
+                if graph.address_taken[atom] {
+                    imply(graph.indirect());
+                }
+            }
+            (false, false) if graph.start[atom] => {}
+            (false, false) => {
+                let calls =
+                    |edge: &&Edge| edge.has(Edge::ADDRESS | Edge::CALLS) && graph.code[edge.target.index()];
+                let callees = graph.index.edges_of(AtomId(key)).1.iter().filter(calls);
+                callees.for_each(|edge| imply(edge.target.0));
+                if !graph.direct[atom] {
+                    imply(graph.indirect());
+                }
+            }
         }
     }
 }
 
-/// The kinds that a handler above waits for: from handlers to callees.
-struct Above<'g>(&'g CallGraph<'g>);
-
-impl Problem for Above<'_> {
-    type Fact = Kinds;
-
-    fn keys(&self) -> usize {
-        self.0.code.len() + 1
-    }
-
-    fn transfer(&self, key: u32, fact: &Kinds, implies: &mut dyn FnMut(u32, Kinds)) {
-        let graph = self.0;
-        if key == graph.indirect() {
-            let taken = graph.all_code().filter(|atom| graph.called_back[*atom as usize]);
-            return taken.for_each(|callee| implies(callee, *fact));
-        }
-        if graph.start[key as usize] {
-            return;
-        }
-        let calls = |edge: &&Edge| edge.has(Edge::ADDRESS | Edge::CALLS) && graph.code[edge.target.index()];
-        let callees = graph.index.edges_of(AtomId(key)).1.iter().filter(calls);
-        callees.for_each(|edge| implies(edge.target.0, *fact));
-        if !graph.direct[key as usize] {
-            implies(graph.indirect(), *fact);
-        }
-    }
-}
-
-/// A live reference by which an unwinding may start, or that makes all of it unknown.
+/// A live reference that may start an unwinding, or that makes unwinding unknown.
 struct Finding {
     atom: AtomId,
     symbol: String,
     role: UnwindRole,
-    /// It is a direct call, and nobody else gets the address.
+    /// It is a direct call, and the address is not taken.
     is_call: bool,
 }
 
-/// What live code and data say of unwinding.
+/// The facts about unwinding in live code and data.
 #[derive(Default)]
 struct Findings {
     references: Vec<Finding>,
     /// The atoms that have a handler, and for which kinds.
     handlers: Vec<(AtomId, Kinds)>,
-    /// A C++ library may call the program where it has a handler: a class inherits from one of the library, or it is given a function.
+    /// A C++ library may call the program while it has a handler: a class inherits from one of the library, or it gets a callback.
     overrides: bool,
     /// Code of the program may run wherever other code is interrupted.
     interrupts: bool,
     /// A thread may be cancelled, or may end itself: without either the C library forces no unwinding.
     ends_threads: bool,
-    /// The largest size of a table of virtual functions that does not say what its class inherits from, or 0.
+    /// The largest vtable without type information, in bytes, or 0. Its base class is unknown.
     untyped_class: u64,
-    /// The smallest size of a table of a C++ library from which code may inherit functions.
+    /// The smallest vtable of a C++ library from which code may inherit functions, in bytes.
     library_class: Option<u64>,
 }
 
 impl Findings {
-    fn add_library_class(&mut self, inputs: &Inputs, symbol: Option<&GlobalSymbol<'_>>) {
-        let size = symbol.and_then(|symbol| unwind_models::base_table_size(inputs, symbol));
-        self.library_class = self.library_class.into_iter().chain(size).min();
+    /// Add the findings of another module to these.
+    fn join(&mut self, other: Findings) {
+        self.references.extend(other.references);
+        self.handlers.extend(other.handlers);
+        self.overrides |= other.overrides;
+        self.interrupts |= other.interrupts;
+        self.ends_threads |= other.ends_threads;
+        self.untyped_class = self.untyped_class.max(other.untyped_class);
+        self.library_class = self.library_class.into_iter().chain(other.library_class).min();
     }
 }
 
-/// Which unwind entries are removed, given what lives by references while all of them are kept.
+/// The unwind entries that are removed, given the liveness by references while all of them are kept.
 pub fn removed(link: LinkInputs<'_>, index: &Index, live: &Liveness, mode: UnwindPruning) -> RemovedUnwind {
     let LinkInputs { config, inputs, resolution, .. } = link;
     let keep = |why: String| RemovedUnwind { kept: Some(why), ..RemovedUnwind::default() };
@@ -277,9 +262,9 @@ pub fn removed(link: LinkInputs<'_>, index: &Index, live: &Liveness, mode: Unwin
     let needed = needed(link, index, live, &findings);
     let start = |kinds: Kinds| {
         let starts = |f: &&Finding| matches!(f.role, UnwindRole::Start(of) if of.0 & kinds.0 != 0);
-        // One that throws by name says more than a function of a library that may.
+        // A function that throws by its name is a better explanation than one of a library that may throw.
         let all = findings.references.iter().filter(starts);
-        let found = all.min_by_key(|f| !unwind_models::is_start(&f.symbol))?;
+        let found = all.min_by_key(|f| unwind_models::start(&f.symbol).is_none())?;
         Some(format!("{} calls {}", path(found), found.symbol))
     };
     let all = needed.iter().fold(0, |all, kinds| all | kinds.0);
@@ -302,7 +287,7 @@ pub fn removed(link: LinkInputs<'_>, index: &Index, live: &Liveness, mode: Unwin
             removed.needed.push((atom, entry.begin));
         }
     }
-    // The entry of a function goes with it where another one of the same code stands for both.
+    // Folding keeps the entry of one of the functions that it joins.
     if config.icf != Icf::None && !drops && !removed.needed.is_empty() {
         return keep(format!(
             "--icf may fold functions that differ in this: {}",
@@ -313,7 +298,7 @@ pub fn removed(link: LinkInputs<'_>, index: &Index, live: &Liveness, mode: Unwin
     removed
 }
 
-/// Say why unwind entries are kept, or what it breaks that they are not.
+/// Print why unwind entries are kept, or which features break without them.
 pub fn tell(config: &Config, removed: &RemovedUnwind) {
     let Some(why) = &removed.kept else { return };
     let (count, kept) = (removed.count, removed.needed.len());
@@ -351,7 +336,8 @@ fn needed(link: LinkInputs<'_>, index: &Index, live: &Liveness, findings: &Findi
         findings.handlers.iter().map(|(atom, kinds)| (atom.0, *kinds)).collect();
     let of_libraries = unwind_models::handled_by_libraries(inputs, resolution, findings.overrides);
     handlers.push((graph.indirect(), of_libraries));
-    let (below, above) = (solve(&Below(&graph), starts), solve(&Above(&graph), handlers));
+    let solve_towards = |to_callers, facts| solve(&UnwindPaths { graph: &graph, to_callers }, facts);
+    let (below, above) = (solve_towards(true, starts), solve_towards(false, handlers));
     for (needed, (below, above)) in needed.iter_mut().zip(below.into_iter().zip(above)) {
         let (below, above) = (below.unwrap_or_default(), above.unwrap_or_default());
         *needed = Kinds(below.0 & (above.0 | Kinds::TRACE.0));
@@ -365,7 +351,7 @@ fn needed(link: LinkInputs<'_>, index: &Index, live: &Liveness, findings: &Findi
     needed
 }
 
-/// By atom: whether its calls and jumps lead to functions of modules that they name, and whether it has its own address.
+/// By atom: whether it may call functions of the program indirectly, and whether it has its own address.
 fn computed_calls_of(link: LinkInputs<'_>, index: &Index) -> Vec<ComputedCalls> {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     let mut may_call_back: Vec<bool> =
@@ -398,7 +384,7 @@ fn computed_calls_of(link: LinkInputs<'_>, index: &Index) -> Vec<ComputedCalls> 
     (0..index.modules.len()).into_par_iter().flat_map_iter(of_module).collect()
 }
 
-/// Look at every reference of what lives.
+/// The findings of all live references.
 fn findings(link: LinkInputs<'_>, index: &Index, live: &Liveness) -> Findings {
     let LinkInputs { config, inputs, resolution, .. } = link;
     let roles: Vec<Option<UnwindRole>> =
@@ -408,15 +394,7 @@ fn findings(link: LinkInputs<'_>, index: &Index, live: &Liveness) -> Findings {
     let all: Vec<Findings> =
         all.map(|position| findings_of_module(link, index, live, &roles, &of_cxx, position)).collect();
     let mut joined = Findings::default();
-    for of_module in all {
-        joined.references.extend(of_module.references);
-        joined.handlers.extend(of_module.handlers);
-        joined.overrides |= of_module.overrides;
-        joined.interrupts |= of_module.interrupts;
-        joined.ends_threads |= of_module.ends_threads;
-        joined.untyped_class = joined.untyped_class.max(of_module.untyped_class);
-        joined.library_class = joined.library_class.into_iter().chain(of_module.library_class).min();
-    }
+    all.into_iter().for_each(|of_module| joined.join(of_module));
     joined.ends_threads |= unwind_models::is_thread_end_a_root(link, index);
     let of_c_library = |finding: &Finding| {
         let (position, _) = index.locate(finding.atom);
@@ -426,7 +404,7 @@ fn findings(link: LinkInputs<'_>, index: &Index, live: &Liveness) -> Findings {
         let is_forced = |finding: &Finding| finding.role == UnwindRole::Start(Kinds::FORCED);
         joined.references.retain(|finding| !is_forced(finding) || !of_c_library(finding));
     }
-    // The table of a class has at least the entries of that of its base.
+    // A vtable has at least the entries of the vtable of its base.
     joined.overrides |= joined.library_class.is_some_and(|size| size <= joined.untyped_class);
     joined
 }
@@ -443,7 +421,7 @@ fn findings_of_module(
     let (this, summary) = (&index.modules[position], summaries[position]);
     let is_runtime = unwind_models::is_runtime(inputs, this.module);
     let is_bitcode = summary.kind == ModuleKind::Bitcode;
-    let mut found = Findings::default();
+    let mut found = Findings { untyped_class: largest_untyped(summary), ..Findings::default() };
     for (local, atom) in summary.atoms.iter().enumerate() {
         let id = AtomId::new(this.first_atom as usize + local);
         if !live.is_live(id) || !atom.kind.is_alloc() {
@@ -461,24 +439,23 @@ fn findings_of_module(
         };
         for (r, symbol) in references.iter().filter_map(|r| Some((r, symbol_of(r)?))) {
             let global = resolution.symbol_id(this.module, symbol);
-            // With --wrap the name in the object is another one.
+            // With --wrap the object has another name.
             let name = global.map_or(summary.symbol_name(symbol), |id| resolution.symbols[id].name);
             let name = unwind_models::unversioned(name);
-            found.interrupts |= !is_runtime && unwind_models::interrupts(name);
-            found.ends_threads |= unwind_models::ends_threads(name);
+            found.interrupts |= !is_runtime && unwind_models::is_one_of(unwind_models::INTERRUPTING, name);
+            found.ends_threads |= unwind_models::is_one_of(unwind_models::THREAD_ENDS, name);
             let definition = summary.symbols.get(symbol.index()).map(|s| s.definition);
             let role = match global.and_then(|id| roles[id.index()]) {
                 _ if matches!(definition, Some(Definition::OtherSection(_))) && !is_bitcode => {
                     Some(UnwindRole::Unknown("the unwind tables"))
                 }
-                Some(UnwindRole::Cxx) if is_code => {
-                    found.overrides |= unwind_models::takes_callback(name);
-                    found.add_library_class(inputs, global.map(|id| &resolution.symbols[id]));
-                    Some(UnwindRole::Start(Kinds::THROW))
-                }
-                Some(UnwindRole::CxxData) if is_code => {
-                    found.add_library_class(inputs, global.map(|id| &resolution.symbols[id]));
-                    None
+                Some(role @ (UnwindRole::Cxx | UnwindRole::CxxData)) if is_code => {
+                    let table =
+                        global.and_then(|id| unwind_models::base_table_size(inputs, &resolution.symbols[id]));
+                    found.library_class = found.library_class.into_iter().chain(table).min();
+                    let is_function = role == UnwindRole::Cxx;
+                    found.overrides |= is_function && unwind_models::takes_callback(name);
+                    is_function.then_some(UnwindRole::Start(Kinds::THROW))
                 }
                 Some(UnwindRole::Cxx | UnwindRole::CxxData) => {
                     found.overrides = true;
@@ -490,7 +467,7 @@ fn findings_of_module(
             else {
                 continue;
             };
-            // Only the C library is known to go on where the frames end.
+            // Only the C library is known to continue at the end of the frames.
             let looks = name == unwind_models::FORCED_UNWIND && !is_runtime;
             let role = if looks { UnwindRole::Start(Kinds(Kinds::FORCED.0 | Kinds::TRACE.0)) } else { role };
             let is_call = r.kind == ReferenceKind::Call && is_code;
@@ -499,7 +476,7 @@ fn findings_of_module(
         let named = |r: &Reference| symbol_of(r).map(|symbol| summary.symbol_name(symbol));
         let unwind = references.iter().filter(|r| r.kind == ReferenceKind::Unwind || is_bitcode);
         let (personalities, lsdas): (Vec<&Reference>, Vec<&Reference>) = match is_bitcode {
-            // There an LSDA is not made yet.
+            // Bitcode has no LSDA yet.
             true => unwind
                 .filter(|r| named(r).is_some_and(|n| lossy(n).contains("personality")))
                 .map(|r| (r, r))
@@ -519,7 +496,6 @@ fn findings_of_module(
             found.handlers.push((AtomId::new(this.first_atom as usize + atom.index()), Kinds::THROW));
         }
     }
-    found.untyped_class = cxx_classes::largest_untyped(summary);
     found
 }
 
@@ -528,14 +504,37 @@ fn is_code(kind: AtomKind) -> bool {
 }
 
 fn leads_to_lsda(summary: &ModuleSummary, r: &Reference) -> bool {
-    let atom = match r.target {
-        Target::Atom(atom) => Some(atom),
-        Target::Symbol(symbol) => match summary.symbols.get(symbol.index()).map(|s| s.definition) {
-            Some(Definition::Atom(atom)) => Some(atom),
-            _ => None,
-        },
-    };
-    atom.and_then(|a| summary.atoms.get(a.index())).is_some_and(|a| a.kind == AtomKind::Lsda)
+    let atom = summary.target_atom(r.target).and_then(|atom| summary.atoms.get(atom.index()));
+    atom.is_some_and(|atom| atom.kind == AtomKind::Lsda)
+}
+
+/// The largest vtable that does not say what its class inherits from, in bytes, or 0 (Itanium C++ ABI, 2.5).
+///
+/// Such tables have no type information (`-fno-rtti`). In a stripped object any table of functions without a symbol may be one.
+fn largest_untyped(summary: &ModuleSummary) -> u64 {
+    let mut named = vec![false; summary.atoms.len()];
+    let mut largest = 0;
+    for symbol in summary.symbols.iter().filter(|symbol| !summary.name(symbol.name).is_empty()) {
+        let Definition::Atom(atom) = symbol.definition else { continue };
+        if let Some(named) = named.get_mut(atom.index()) {
+            *named = true;
+        }
+        let type_at = symbol.value.wrapping_add(8);
+        if summary.name(symbol.name).starts_with(b"_ZTV")
+            && summary.references_of(atom).iter().all(|r| r.offset != type_at)
+        {
+            largest = largest.max(symbol.size);
+        }
+    }
+    for (at, atom) in summary.atoms.iter().enumerate().filter(|(at, _)| !named[*at]) {
+        let is_data = atom.kind.is_alloc() && !is_code(atom.kind) && atom.kind != AtomKind::Lsda;
+        let functions =
+            || summary.references_of(AtomIdx::new(at)).iter().filter(|r| r.kind == ReferenceKind::Data);
+        if is_data && functions().count() > 1 {
+            largest = largest.max(atom.size);
+        }
+    }
+    largest
 }
 
 /// The FDEs of live atoms in modules that can be rewritten, by atom and place.

@@ -1,8 +1,7 @@
-//! How a link is propagated: by references alone, or with addresses followed besides.
+//! Propagation of a link: liveness by references, or value flow.
 //!
-//! Addresses are followed where the gate let functions be summarised for that, and no function is made a stub by an option. Otherwise, and where
-//! somebody may map memory at a place of the program's choice, liveness is by references alone, which keeps no less.
-//! It may be asked again about the same link with more roots.
+//! Value flow runs if the functions were summarised for it and no option makes a function a stub. Otherwise liveness by references
+//! is the result, which keeps no less. It is the result too if code may map memory at a fixed address.
 
 use rayon::prelude::*;
 
@@ -16,17 +15,17 @@ use crate::error::Result;
 use crate::ids::{AtomId, Id};
 use crate::index::{Edge, EdgeKind, Index, LinkInputs, RemovedUnwind};
 
-/// What decides about every propagation of a link.
+/// The inputs that all propagations of a link share.
 pub struct Propagator<'s> {
     link: LinkInputs<'s>,
     /// The atoms whose functions were summarised for value flow.
     followed: Option<Liveness>,
     models: Models,
-    /// By position and atom: whether a stub may take its place. Of no module where there are no stubs.
+    /// By position and atom: whether a stub may replace it. Empty if the link has no stubs.
     can_stub: Vec<Vec<bool>>,
 }
 
-/// Remove the unwind entries that the program does not need, if the user asks for it. The second result is the liveness by references.
+/// Remove the unwind entries that the program does not need, if an option says so. The second result is the liveness by references.
 pub fn remove_unwind(link: LinkInputs<'_>, index: Index) -> (Index, Liveness) {
     let mut index = index.without_unwind(RemovedUnwind::default());
     let mut reachable = live(&index);
@@ -43,7 +42,7 @@ impl<'s> Propagator<'s> {
     /// A propagator for one link; `followed` are the atoms whose functions were summarised.
     ///
     /// # Errors
-    /// None, unless a table of models was built in that can't be read.
+    /// The built-in table of models is malformed.
     pub fn new(link: LinkInputs<'s>, followed: Option<Liveness>) -> Result<Self> {
         let (mut models, mut can_stub) = (Models::default(), Vec::new());
         if followed.is_some() {
@@ -55,18 +54,18 @@ impl<'s> Propagator<'s> {
         Ok(Propagator { link, followed, models, can_stub })
     }
 
-    /// Propagate again, in a graph that has more roots.
+    /// Propagate again, in a graph with more roots.
     pub fn run_again(&self, index: Index) -> (Index, ValueFlow) {
         let (index, reachable) = remove_unwind(self.link, index);
         let flow = self.run(&index, reachable);
         (index, flow)
     }
 
-    /// What lives, given the roots of the index; `reachable` is what lives by references.
+    /// The live atoms by the roots of the index; `reachable` is liveness by references.
     pub fn run(&self, index: &Index, reachable: Liveness) -> ValueFlow {
         let LinkInputs { config, inputs, resolution, summaries, .. } = self.link;
         let chosen = stub::chosen_stubs(config, index, summaries);
-        // What is kept for a reason that came later was not summarised for this.
+        // An atom that became a root later was not summarised for value flow.
         let all_followed = self.followed.as_ref().is_some_and(|followed| followed.covers(&reachable));
         let mut fixed_mapping = None;
         if all_followed && chosen.is_empty() && values::can_follow(summaries) {
@@ -92,7 +91,7 @@ impl<'s> Propagator<'s> {
             }
             fixed_mapping = flow.fixed_mapping;
         }
-        // A function that is a stub by an option refers to nothing. Its definition holds on to another one of its name.
+        // A stub by option refers to nothing. Its definition keeps another one of its name.
         let is_chosen = |atom: AtomId| chosen.get(atom.index()) == Some(&true);
         let stays = |from: AtomId, edge: &Edge| !is_chosen(from) || edge.kind == EdgeKind::SameName;
         let mut liveness = if chosen.contains(&true) { reach(index, &|_| true, &stays) } else { reachable };

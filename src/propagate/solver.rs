@@ -1,11 +1,9 @@
 //! A sparse solver: facts about keys, joined to a fixpoint, changed keys only.
 //!
-//! It knows lattices and worklists and nothing of what they are about. A round hands every key that changed in the
-//! last one to the transfer function, in parallel; what comes out is joined in, and the keys whose fact changed
-//! are the next round. A join is commutative, associative and idempotent, so the fixpoint depends neither on the
-//! order in a round nor on the number of threads. Termination is the lattice's: finite height.
-//!
-//! Safe by default: a key that no fact reached has none, and what that means is the client's to say.
+//! A round gives every key that changed in the last round to the transfer function, in parallel. The results are joined in, and the
+//! keys whose fact changed are the next round. A join is commutative, associative and idempotent. So the fixpoint depends neither
+//! on the order in a round nor on the number of threads. It terminates because the lattice has finite height.
+//! The solver knows nothing about the meaning of keys and facts; an unreached key has no fact.
 
 use rayon::prelude::*;
 
@@ -15,14 +13,14 @@ pub trait Lattice: Clone + Send + Sync {
     fn join(&mut self, other: &Self) -> bool;
 }
 
-/// What a client of the solver says.
+/// A data-flow problem: keys, and a transfer function.
 pub trait Problem: Sync {
     type Fact: Lattice;
 
     /// How many keys there are: they are the numbers from 0 to it.
     fn keys(&self) -> usize;
 
-    /// What `fact` at `key` implies for other keys. Must be monotone in `fact`.
+    /// The facts that `fact` at `key` implies for other keys. Must be monotone in `fact`.
     fn transfer(&self, key: u32, fact: &Self::Fact, implies: &mut dyn FnMut(u32, Self::Fact));
 }
 
@@ -55,7 +53,7 @@ pub fn solve<P: Problem>(problem: &P, initial: Vec<(u32, P::Fact)>) -> Vec<Optio
     facts
 }
 
-/// What `keys` imply, without what is known already.
+/// The facts that `keys` imply and that are not known yet.
 fn transfer<P: Problem>(problem: &P, facts: &[Option<P::Fact>], keys: &[u32]) -> Vec<(u32, P::Fact)> {
     let mut implied = Vec::new();
     for &key in keys {

@@ -1,19 +1,12 @@
-//! Which atoms may become stubs: their address is needed, their body is not.
+//! Atoms that may become stubs: their address is needed, their body is not.
 //!
-//! [`can_stub`] says it of one module, from its summary alone, before anything is propagated: an atom that can't be a stub is
-//! kept with all that it refers to as soon as its address is mentioned. Whether one that may be does become a stub is decided where
-//! its address is taken (`values/flow.rs`, `address_taken`). Safe because a stub is only where every mention
-//! of its own module means its first byte, and where the linker knows it by symbols of that place: a global symbol in
-//! the body, a jump or a table of somebody else that leads into it, or a section that is more than code keep it. A local
-//! symbol in the body that nothing outside of it mentions goes with the body; in bitcode constants mention labels, and they stay, so there a function
-//! that takes the address of a label of its own stays too.
+//! [`can_stub`] decides by the summary of one module. A stub is sound if all references of the module to the code mean its first
+//! byte, and the linker knows it by symbols of that place. A global symbol in the body, a jump or foreign table entry into it, or a
+//! section with other contents exclude it. In bitcode so does the address of a label, because constants with labels are kept.
+//! References from other modules go by global name, so that they mean the first byte; value flow sees their addends.
 //!
-//! Two stubs look the same. `--icf=all` would give them one address although the functions differ, so with that option
-//! there are none ([`Icf::All`]); `--icf=safe` goes by the mentions, which stay, and by `.llvm_addrsig`, in which a stub's
-//! symbols stay.
-//!
-//! Left out: mentions from other modules (by a global name they mean its place, or with an addend the one who propagates
-//! must see it), and whether the body is needed. `--prune-stub-symbol` names functions whatever the analysis says.
+//! Two stubs have the same bytes. `--icf=all` would fold them, so that it excludes stubs ([`Icf::All`]). `--icf=safe` decides by
+//! `.llvm_addrsig`, which keeps the symbols of stubs. `--prune-stub-symbol` makes stubs without analysis.
 
 use summaries::{
     Atom, AtomIdx, AtomKind, Binding, Definition, ModuleKind, ModuleSummary, Reference, ReferenceKind,
@@ -27,19 +20,19 @@ use crate::inputs::glob::Glob;
 
 /// By `AtomIdx`: whether a stub may take the place of the atom.
 pub fn can_stub(summary: &ModuleSummary) -> Vec<bool> {
-    // How large functions of bitcode will be is not known.
+    // The size of bitcode functions is not known.
     let is_bitcode = summary.kind == ModuleKind::Bitcode;
     let sized = |atom: &Atom| atom.size > 0 || is_bitcode;
     let mut can: Vec<bool> = summary.atoms.iter().map(|a| is_plain_code(a) && sized(a)).collect();
     let mut has_entry = vec![false; summary.atoms.len()];
-    // Where the linker and the debugger know places of the body by name.
+    // Symbols by which the linker and the debugger know places of the body.
     for symbol in &summary.symbols {
         let Definition::Atom(atom) = symbol.definition else { continue };
         let Some(start) = summary.atoms.get(atom.index()).map(|a| a.offset) else { continue };
         let bad = match symbol.kind {
             SymbolKind::Section => continue,
             SymbolKind::Func | SymbolKind::NoType if symbol.value == start => {
-                // A local name that is of no function may be that of a part of one.
+                // A local name without function type may be that of a part of a function.
                 if symbol.kind == SymbolKind::Func || symbol.binding != Binding::Local {
                     set(&mut has_entry, atom, true);
                 }
@@ -71,7 +64,7 @@ fn set(flags: &mut [bool], atom: AtomIdx, value: bool) {
     }
 }
 
-/// Code that is code only: nothing walks over it, nothing merges it, and nothing but its name's family places it.
+/// Whether an atom is only code: it is not merged, enumerated by `__start_` symbols or placed by its name.
 fn is_plain_code(atom: &Atom) -> bool {
     atom.kind == AtomKind::Code
         && atom.section != Atom::NO_SECTION
@@ -80,8 +73,7 @@ fn is_plain_code(atom: &Atom) -> bool {
         && atom.link_order.is_none()
 }
 
-/// The atom of the module that a reference may mean at another place than its first byte, or of which it takes more than the
-/// address.
+/// The atom of the module if a reference may mean another place of it than its first byte, or needs more than its address.
 fn meant_beside_entry(summary: &ModuleSummary, reference: &Reference) -> Option<AtomIdx> {
     let (atom, place) = match reference.target {
         Target::Symbol(symbol) => {
@@ -90,7 +82,7 @@ fn meant_beside_entry(summary: &ModuleSummary, reference: &Reference) -> Option<
             (atom, i64::try_from(symbol.value).ok())
         }
         Target::Atom(atom) => {
-            // Of these two the addend counts from the start of the atom, else from that of the section.
+            // The addend of a resolved reference counts from the start of the atom, else from that of the section.
             let resolved = |r: &summaries::ResolvedReference| (r.field, r.from);
             let start = summary.atoms.get(atom.index())?.offset;
             let section = summary.atoms.get(reference.from.index())?.section;
@@ -121,8 +113,8 @@ fn meant_beside_entry(summary: &ModuleSummary, reference: &Reference) -> Option<
     (!is_entry).then_some(atom)
 }
 
-/// By atom: what `--prune-stub-symbol` names and can be a stub. Roots stay: their callers are not in the link. Empty
-/// where there is nothing.
+/// By atom: `--prune-stub-symbol` names it and it can be a stub. Roots are excluded, since their callers are unknown. Empty if the
+/// option is absent.
 pub(super) fn chosen_stubs(config: &Config, index: &Index, summaries: &[&ModuleSummary]) -> Vec<bool> {
     let patterns: Vec<Glob> = config.prune.stub_symbols.iter().map(|p| Glob::new(p)).collect();
     if patterns.is_empty() || config.icf == Icf::All {

@@ -1,7 +1,7 @@
-//! What starts an unwinding, reads the unwind tables, or may do either unseen: functions by name and provider.
+//! Models of library functions for unwinding: which start one, read the unwind tables, or may do either.
 //!
-//! A name that stands here is taken at its word whoever defines it, which only keeps more. That a function does none of this is only believed of
-//! the C library, of the runtimes of gcc and LLVM, and of libraries that import nothing by which they could.
+//! A listed name counts for every definition of it, which only keeps more. Only the C library, the runtimes of gcc and LLVM, and
+//! libraries without such imports are trusted to do none of it.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::error::lossy;
 use crate::ids::{DsoId, ModuleId};
 use crate::index::{Index, LinkInputs, RootReason};
-use crate::inputs::runtime_libraries::{CXX_LIBRARIES, is_known};
+use crate::inputs::dso::{CXX_LIBRARIES, is_known};
 use crate::inputs::{DsoSymbol, Inputs};
 use crate::resolve::{GlobalSymbol, Prevailing, Resolution, symbols_of};
 
@@ -29,14 +29,14 @@ impl Kinds {
     pub(super) const TRACE: Kinds = Kinds(4);
 }
 
-/// What a reference to a symbol means for unwinding.
+/// The effect of a reference to a symbol on unwinding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnwindRole {
     /// A call of it may start an unwinding of these kinds.
     Start(Kinds),
-    /// A function of a C++ library, which may throw. In data: of a class that inherits from one of the library, which may call it.
+    /// A function of a C++ library, which may throw. In data: a class inherits from one of the library, which may call it.
     Cxx,
-    /// A variable of a C++ library: a table of virtual functions, a type.
+    /// A variable of a C++ library: a vtable or a type.
     CxxData,
     /// It reads the tables, or brings code into the process that is not in the link.
     Unknown(&'static str),
@@ -48,168 +48,94 @@ const INITIALISER: &str = "which calls initialisers where it may have a handler"
 const PATCHED: &str = "which lists functions whose first instructions may be exchanged as the program runs";
 const LOADER: &str = "which brings in code that may throw through any function";
 
-/// Functions of the unwinder, by whatever name the link has them: what is behind all others.
-const PRIMITIVES: &[(&str, Kinds)] = &[
-    ("_Unwind_RaiseException", Kinds::THROW),
-    ("_Unwind_Resume_or_Rethrow", Kinds::THROW),
-    ("_Unwind_ForcedUnwind", Kinds::FORCED),
-    ("_Unwind_Backtrace", Kinds::TRACE),
-    ("unw_step", Kinds::TRACE),
-    ("_Ux86_64_step", Kinds::TRACE),
-    ("_ULx86_64_step", Kinds::TRACE),
+/// Names by the kinds of unwinding that they start.
+type Starts = [(Kinds, &'static [&'static str])];
+
+/// Functions of the unwinder; all other starts call one of these.
+#[rustfmt::skip]
+const PRIMITIVES: &Starts = &[
+    (Kinds::THROW, &["_Unwind_RaiseException", "_Unwind_Resume_or_Rethrow"]),
+    (Kinds::FORCED, &["_Unwind_ForcedUnwind"]),
+    (Kinds::TRACE, &["_Unwind_Backtrace", "unw_step", "_Ux86_64_step", "_ULx86_64_step"]),
 ];
 
 /// Functions of libraries that call one of [`PRIMITIVES`].
-const STARTS: &[(&str, Kinds)] = &[
-    ("__cxa_throw", Kinds::THROW),
-    ("__cxa_rethrow", Kinds::THROW),
-    ("__cxa_bad_cast", Kinds::THROW),
-    ("__cxa_bad_typeid", Kinds::THROW),
-    ("__cxa_throw_bad_array_new_length", Kinds::THROW),
-    ("__rust_start_panic", Kinds::THROW),
-    ("pthread_exit", Kinds::FORCED),
-    ("thrd_exit", Kinds::FORCED),
-    ("pthread_testcancel", Kinds::FORCED),
-    ("__pthread_unwind", Kinds::FORCED),
-    ("__pthread_unwind_next", Kinds::FORCED),
-    ("pthread_cancel", Kinds::FORCED),
-    ("backtrace", Kinds::TRACE),
-    ("__backtrace", Kinds::TRACE),
-    ("unw_backtrace", Kinds::TRACE),
+#[rustfmt::skip]
+const STARTS: &Starts = &[
+    (Kinds::THROW, &[
+        "__cxa_throw", "__cxa_rethrow", "__cxa_bad_cast", "__cxa_bad_typeid", "__cxa_throw_bad_array_new_length",
+        "__rust_start_panic",
+    ]),
+    (Kinds::FORCED, &[
+        "pthread_exit", "thrd_exit", "pthread_testcancel", "__pthread_unwind", "__pthread_unwind_next", "pthread_cancel",
+    ]),
+    (Kinds::TRACE, &["backtrace", "__backtrace", "unw_backtrace"]),
 ];
 
-/// Functions of the C++ runtime that do not throw. Those that only end the program are among them.
+/// Functions of the C++ runtime that do not throw, among them those that only end the program.
+#[rustfmt::skip]
 const QUIET_CXX: &[&str] = &[
-    "__cxa_allocate_exception",
-    "__cxa_begin_catch",
-    "__cxa_call_terminate",
-    "__cxa_deleted_virtual",
-    "__cxa_end_catch",
-    "__cxa_free_exception",
-    "__cxa_get_exception_ptr",
-    "__cxa_guard_abort",
-    "__cxa_guard_release",
-    "__cxa_pure_virtual",
-    "__gxx_personality_v0",
-    "_ZSt9terminatev",
+    "__cxa_allocate_exception", "__cxa_begin_catch", "__cxa_call_terminate", "__cxa_deleted_virtual", "__cxa_end_catch",
+    "__cxa_free_exception", "__cxa_get_exception_ptr", "__cxa_guard_abort", "__cxa_guard_release", "__cxa_pure_virtual",
+    "__gxx_personality_v0", "_ZSt9terminatev",
 ];
 
-/// Classes of the C++ library of which the destructors alone are virtual: parts of their names. It destroys no object of the program.
+/// Parts of names: classes of the C++ library whose only virtual functions are destructors. The library destroys no object of the program.
+#[rustfmt::skip]
 const WITHOUT_FUNCTIONS: &[&str] = &[
-    "8ios_base",
-    "9basic_ios",
-    "13basic_fstream",
-    "13basic_istream",
-    "13basic_ostream",
-    "14basic_ifstream",
-    "14basic_iostream",
-    "14basic_ofstream",
-    "18basic_stringstream",
-    "19basic_istringstream",
-    "19basic_ostringstream",
+    "8ios_base", "9basic_ios", "13basic_fstream", "13basic_istream", "13basic_ostream", "14basic_ifstream",
+    "14basic_iostream", "14basic_ofstream", "18basic_stringstream", "19basic_istringstream", "19basic_ostringstream",
 ];
 
-/// Those of [`QUIET_CXX`] that call nothing of the program. The others may run a terminate handler or the destructor of an exception.
+/// Functions of [`QUIET_CXX`] that call nothing of the program. The others may run a terminate handler or a destructor.
+#[rustfmt::skip]
 const CALL_NOTHING_CXX: &[&str] = &[
-    "__cxa_begin_catch",
-    "__cxa_free_exception",
-    "__cxa_get_exception_ptr",
-    "__cxa_guard_abort",
-    "__cxa_guard_release",
+    "__cxa_begin_catch", "__cxa_free_exception", "__cxa_get_exception_ptr", "__cxa_guard_abort", "__cxa_guard_release",
 ];
 
 /// Functions of the C library with names of the C++ ABI.
 const QUIET_C_OF_CXX: &[&str] =
     &["__cxa_atexit", "__cxa_finalize", "__cxa_at_quick_exit", "__cxa_thread_atexit_impl"];
 
-/// Functions of the C++ library that are given functions of the program, which it calls where it has a handler: parts of their names.
+/// Parts of names: functions of the C++ library that take a callback, which they call while they have a handler.
+#[rustfmt::skip]
 const CXX_CALLBACKS: &[&str] = &[
-    "__cxa_vec_",
-    "new_handler",
-    "register_callback",
-    "set_terminate",
-    "set_unexpected",
-    "terminate_handler",
+    "__cxa_vec_", "new_handler", "register_callback", "set_terminate", "set_unexpected", "terminate_handler",
     "unexpected_handler",
 ];
 
-/// Functions and variables by which code of the program comes to run wherever other code is interrupted, or allocates memory (glibc before 2.34).
-const INTERRUPTING: &[&str] = &[
-    "__free_hook",
-    "__malloc_hook",
-    "__memalign_hook",
-    "__realloc_hook",
-    "__bsd_signal",
-    "__libc_sigaction",
-    "__pthread_cancel",
-    "__sigaction",
-    "__sysv_signal",
-    "bsd_signal",
-    "pthread_cancel",
-    "sigaction",
-    "signal",
-    "sigset",
-    "sigvec",
-    "ssignal",
-    "sysv_signal",
-    "syscall",
+/// Names by which code of the program may run whenever other code is interrupted, or allocates memory (glibc before 2.34).
+#[rustfmt::skip]
+pub(super) const INTERRUPTING: &[&str] = &[
+    "__free_hook", "__malloc_hook", "__memalign_hook", "__realloc_hook", "__bsd_signal", "__libc_sigaction",
+    "__pthread_cancel", "__sigaction", "__sysv_signal", "bsd_signal", "pthread_cancel", "sigaction", "signal", "sigset",
+    "sigvec", "ssignal", "sysv_signal", "syscall",
 ];
 
 /// Functions that cancel a thread or end the calling thread. Only these make the C library force an unwinding: a cancellation point acts
 /// only if `pthread_cancel` marked the thread.
-const THREAD_ENDS: &[&str] =
+pub(super) const THREAD_ENDS: &[&str] =
     &["__pthread_cancel", "__pthread_exit", "pthread_cancel", "pthread_exit", "thrd_exit"];
 
-/// Functions of the C library that call nothing of the program, not even what allocates memory.
+/// Functions of the C library that call nothing of the program, not even its allocator; sorted.
+#[rustfmt::skip]
 const QUIET_C: &[&str] = &[
-    "__ctype_b_loc",
-    "__ctype_tolower_loc",
-    "__ctype_toupper_loc",
-    "__errno_location",
-    "__stack_chk_fail",
-    "_exit",
-    "abort",
-    "abs",
-    "bcmp",
-    "bzero",
-    "calloc",
-    "clock_gettime",
-    "free",
-    "getpid",
-    "gettimeofday",
-    "labs",
-    "malloc",
-    "memchr",
-    "memcmp",
-    "memcpy",
-    "memmove",
-    "mempcpy",
-    "memrchr",
-    "memset",
-    "rawmemchr",
-    "realloc",
-    "stpcpy",
-    "strcasecmp",
-    "strcat",
-    "strchr",
-    "strchrnul",
-    "strcmp",
-    "strcpy",
-    "strcspn",
-    "strlen",
-    "strncasecmp",
-    "strncat",
-    "strncmp",
-    "strncpy",
-    "strnlen",
-    "strpbrk",
-    "strrchr",
-    "strspn",
-    "strstr",
-    "time",
-    "tolower",
-    "toupper",
+    "__ctype_b_loc", "__ctype_tolower_loc", "__ctype_toupper_loc", "__errno_location", "__stack_chk_fail", "_exit",
+    "abort", "abs", "bcmp", "bzero", "calloc", "clock_gettime", "free", "getpid", "gettimeofday", "labs", "malloc",
+    "memchr", "memcmp", "memcpy", "memmove", "mempcpy", "memrchr", "memset", "rawmemchr", "realloc", "stpcpy",
+    "strcasecmp", "strcat", "strchr", "strchrnul", "strcmp", "strcpy", "strcspn", "strlen", "strncasecmp", "strncat",
+    "strncmp", "strncpy", "strnlen", "strpbrk", "strrchr", "strspn", "strstr", "time", "tolower", "toupper",
 ];
+
+/// Names of functions and sections from which the unwind tables are found.
+#[rustfmt::skip]
+const READERS: &[&str] = &[
+    "dl_iterate_phdr", "_dl_find_object", "_Unwind_FindEnclosingFunction", "_Unwind_Find_FDE", "__GNU_EH_FRAME_HDR",
+    "__EH_FRAME_BEGIN__", "__ehdr_start", "__executable_start", "unw_get_proc_info", "_Ux86_64_get_proc_info",
+    "_ULx86_64_get_proc_info",
+];
+const READER_PREFIXES: &[&str] =
+    &["__register_frame", "__deregister_frame", "__unw_add_dynamic", "__eh_frame"];
 
 /// Personality routines that do nothing for a function without an LSDA.
 const PERSONALITIES: &[&str] = &["__gxx_personality_v0", "__gcc_personality_v0", "rust_eh_personality"];
@@ -240,14 +166,14 @@ pub(super) fn unversioned(name: &[u8]) -> &[u8] {
     name.split(|byte| *byte == b'@').next().unwrap_or(name)
 }
 
-/// What a reference to this symbol means, if anything.
+/// The effect of a reference to this symbol, if any.
 pub(super) fn role(config: &Config, inputs: &Inputs, symbol: &GlobalSymbol<'_>) -> Option<UnwindRole> {
     let name = std::str::from_utf8(unversioned(symbol.name)).ok()?;
     if let Some(what) = unknown(name) {
         return Some(UnwindRole::Unknown(what));
     }
-    if let Some((_, kinds)) = PRIMITIVES.iter().find(|(primitive, _)| *primitive == name) {
-        return Some(UnwindRole::Start(*kinds));
+    if let Some(kinds) = listed(PRIMITIVES, name) {
+        return Some(UnwindRole::Start(kinds));
     }
     match symbol.prevailing {
         // Its code is in the link.
@@ -255,21 +181,16 @@ pub(super) fn role(config: &Config, inputs: &Inputs, symbol: &GlobalSymbol<'_>) 
         Prevailing::Undefined { weak: true } if config.static_link => return None,
         Prevailing::Dso(dso) if CXX_LIBRARIES.contains(&inputs.dso_name(dso)) => {
             let is_data = ["_ZTV", "_ZTI", "_ZTS", "_ZTT"].iter().any(|start| name.starts_with(start));
-            let is_quiet = is_quiet_cxx(name);
-            let is_type = name.starts_with("_ZTVN10__cxxabiv1");
-            return (!is_quiet && !is_type).then_some(if is_data {
-                UnwindRole::CxxData
-            } else {
-                UnwindRole::Cxx
-            });
+            let is_unwinding = !is_quiet_cxx(name) && !name.starts_with("_ZTVN10__cxxabiv1");
+            return is_unwinding.then_some(if is_data { UnwindRole::CxxData } else { UnwindRole::Cxx });
         }
         _ => {}
     }
     start(name).map(UnwindRole::Start)
 }
 
-/// The size of the table of virtual functions of a class of a C++ library from which the program may inherit, if it has functions to override.
-/// The symbol is the table, or a constructor or destructor for a base.
+/// The size in bytes of the vtable of a C++ library's class from which the program may inherit functions.
+/// The symbol is the vtable, or a constructor or destructor for a base.
 pub(super) fn base_table_size(inputs: &Inputs, symbol: &GlobalSymbol<'_>) -> Option<u64> {
     let name = std::str::from_utf8(unversioned(symbol.name)).ok()?;
     let of_member = || {
@@ -293,50 +214,34 @@ fn is_quiet_cxx(name: &str) -> bool {
     QUIET_CXX.contains(&name) || name.starts_with("_ZdlPv") || name.starts_with("_ZdaPv")
 }
 
+fn listed(table: &Starts, name: &str) -> Option<Kinds> {
+    table.iter().find(|(_, names)| names.contains(&name)).map(|(kinds, _)| *kinds)
+}
+
 /// The kinds of unwinding that a function of this name may start.
-fn start(name: &str) -> Option<Kinds> {
-    let listed = PRIMITIVES.iter().chain(STARTS).find(|(start, _)| *start == name).map(|(_, kinds)| *kinds);
+pub(super) fn start(name: &str) -> Option<Kinds> {
     let throws = || {
         let allocates = name.starts_with("_Znw") || name.starts_with("_Zna");
         allocates
             || name.starts_with("_ZSt") && (name.contains("__throw_") || name.contains("rethrow_exception"))
     };
-    listed.or_else(|| throws().then_some(Kinds::THROW))
+    let starts = listed(PRIMITIVES, name).or_else(|| listed(STARTS, name));
+    starts.or_else(|| throws().then_some(Kinds::THROW))
 }
 
 /// A function that starts an unwinding or makes it unknown, and that an option or a script may give another name.
 pub(super) fn renamed(config: &Config, inputs: &Inputs) -> Option<String> {
     let of_line = config.defsym.iter().flat_map(|defsym| symbols_of(&defsym.expression));
     let of_scripts = inputs.scripts.referenced_symbols.iter().map(String::as_str);
-    let is_told =
+    let is_relevant =
         |name: &&str| start(name).is_some() || unknown(name).is_some() || INTERRUPTING.contains(name);
-    let name = of_line.chain(of_scripts).find(is_told)?;
+    let name = of_line.chain(of_scripts).find(is_relevant)?;
     Some(format!("{name} may have another name by --defsym or a script"))
 }
 
-/// Whether a function of this name starts an unwinding by what it is for.
-pub(super) fn is_start(name: &str) -> bool {
-    start(name).is_some()
-}
-
-/// What a function of this name brings that is not known, if it does.
+/// Why unwinding is unknown if a function of this name is called.
 fn unknown(name: &str) -> Option<&'static str> {
-    let reads = matches!(
-        name,
-        "dl_iterate_phdr"
-            | "_dl_find_object"
-            | "_Unwind_FindEnclosingFunction"
-            | "_Unwind_Find_FDE"
-            | "__GNU_EH_FRAME_HDR"
-            | "__EH_FRAME_BEGIN__"
-            | "__ehdr_start"
-            | "__executable_start"
-            | "unw_get_proc_info"
-            | "_Ux86_64_get_proc_info"
-            | "_ULx86_64_get_proc_info"
-    ) || ["__register_frame", "__deregister_frame", "__unw_add_dynamic", "__eh_frame"]
-        .iter()
-        .any(|start| name.starts_with(start));
+    let reads = READERS.contains(&name) || READER_PREFIXES.iter().any(|start| name.starts_with(start));
     match name {
         _ if reads => Some(READER),
         _ if name.starts_with("__morestack") => Some(SPLITTER),
@@ -346,7 +251,7 @@ fn unknown(name: &str) -> Option<&'static str> {
     }
 }
 
-/// For which kinds an LSDA of these personality routines may have a handler. `has_lsda` is false where the function has none.
+/// The kinds for which functions with these personality routines may have a handler.
 pub(super) fn handled<'n>(personalities: impl Iterator<Item = &'n [u8]>, has_lsda: bool) -> Kinds {
     let both = Kinds(Kinds::THROW.0 | Kinds::FORCED.0);
     let mut kinds = Kinds::default();
@@ -394,7 +299,7 @@ pub(super) fn is_unwinder(inputs: &Inputs, module: ModuleId, summary: &ModuleSum
     let defines = |symbol: &summaries::Symbol| {
         let name = unversioned(summary.name(symbol.name));
         matches!(symbol.definition, Definition::Atom(_))
-            && PRIMITIVES.iter().any(|(primitive, _)| primitive.as_bytes() == name)
+            && std::str::from_utf8(name).is_ok_and(|name| listed(PRIMITIVES, name).is_some())
     };
     archive_name(inputs, module) == Some(UNWINDER_ARCHIVE) || summary.symbols.iter().any(defines)
 }
@@ -404,7 +309,7 @@ fn archive_name(inputs: &Inputs, module: ModuleId) -> Option<&str> {
     name_of_system_file(&inputs.files[*archive].path)
 }
 
-/// For which kinds a library may have a handler while it calls back. `overrides`: the program has a class that inherits from one of a C++ library.
+/// The kinds for which a library may have a handler while it calls back. `overrides`: a class of the program inherits from one of a C++ library.
 pub(super) fn handled_by_libraries(inputs: &Inputs, resolution: &Resolution<'_>, overrides: bool) -> Kinds {
     let taken = || inputs.dsos.enumerated().filter(|(id, _)| resolution.dsos[*id].taken);
     let cxx = taken().any(|(id, _)| CXX_LIBRARIES.contains(&inputs.dso_name(id)));
@@ -412,7 +317,7 @@ pub(super) fn handled_by_libraries(inputs: &Inputs, resolution: &Resolution<'_>,
     Kinds(forced | if cxx && overrides { Kinds::THROW.0 } else { 0 })
 }
 
-/// The names that the C++ libraries of the process import or define. They may call a function of the program with such a name below a handler of theirs.
+/// The names that the C++ libraries of the process import or define. They may call such a function of the program below a handler of theirs.
 pub(super) fn names_of_cxx_libraries(inputs: &Inputs) -> FxHashSet<&[u8]> {
     let is_cxx = |name: &str| CXX_LIBRARIES.contains(&name);
     let of_line = inputs.dsos.enumerated().filter(|(id, _)| is_cxx(inputs.dso_name(*id)));
@@ -421,9 +326,9 @@ pub(super) fn names_of_cxx_libraries(inputs: &Inputs) -> FxHashSet<&[u8]> {
     of_line.chain(needed.filter_map(|dso| dso.symbols.as_ref()).flatten()).map(|s| s.name.as_ref()).collect()
 }
 
-/// A library of the process of which it is not known that it lets no unwinding begin, and why.
+/// A library of the process that may start an unwinding, and why.
 pub(super) fn unknown_library(inputs: &Inputs, resolution: &Resolution<'_>) -> Option<String> {
-    // One that nothing refers to may be needed by another one all the same.
+    // A library without references may be needed by another one.
     let is_needed = |name: &str| inputs.dsos.iter().any(|dso| dso.needed.iter().any(|needed| needed == name));
     let is_loaded = |id: DsoId| resolution.dsos[id].taken || is_needed(inputs.dso_name(id));
     let of_line = inputs.dsos.enumerated().filter(|(id, _)| is_loaded(*id));
@@ -462,14 +367,9 @@ pub(super) fn calls_nothing(config: &Config, inputs: &Inputs, symbol: &GlobalSym
     }
 }
 
-/// Whether a function lets code run wherever other code is interrupted: handlers of signals, cancellation.
-pub(super) fn interrupts(name: &[u8]) -> bool {
-    std::str::from_utf8(name).is_ok_and(|name| INTERRUPTING.contains(&name))
-}
-
-/// Whether a function is one of [`THREAD_ENDS`].
-pub(super) fn ends_threads(name: &[u8]) -> bool {
-    std::str::from_utf8(name).is_ok_and(|name| THREAD_ENDS.contains(&name))
+/// Whether a name is in such a list.
+pub(super) fn is_one_of(names: &[&str], name: &[u8]) -> bool {
+    std::str::from_utf8(name).is_ok_and(|name| names.contains(&name))
 }
 
 /// Whether one of [`THREAD_ENDS`] is a root for another reason than that an object declares it.
@@ -478,7 +378,7 @@ pub(super) fn is_thread_end_a_root(link: LinkInputs<'_>, index: &Index) -> bool 
     roots.map(|root| index.locate(root.atom)).any(|(position, local)| {
         let summary = link.summaries[position];
         let mut of_atom = summary.symbols.iter().filter(|s| s.definition == Definition::Atom(local));
-        of_atom.any(|symbol| ends_threads(unversioned(summary.name(symbol.name))))
+        of_atom.any(|symbol| is_one_of(THREAD_ENDS, unversioned(summary.name(symbol.name))))
     })
 }
 
@@ -487,25 +387,25 @@ pub(super) fn is_c_library(inputs: &Inputs, module: ModuleId) -> bool {
     archive_name(inputs, module) == Some(C_ARCHIVE)
 }
 
-/// Whether a library of the process does.
+/// Whether a library of the process imports one of [`INTERRUPTING`].
 pub(super) fn library_interrupts(inputs: &Inputs, resolution: &Resolution<'_>) -> bool {
     let taken = inputs.dsos.enumerated().filter(|(id, _)| resolution.dsos[*id].taken);
     let of_line = taken.filter(|(id, _)| !is_known(inputs.dso_name(*id))).map(|(_, dso)| &dso.symbols);
     let mut symbols =
         of_line.chain(inputs.needed_dsos.iter().filter_map(|dso| dso.symbols.as_ref())).flatten();
-    symbols.any(|symbol| !symbol.defined && interrupts(&symbol.name))
+    symbols.any(|symbol| !symbol.defined && is_one_of(INTERRUPTING, &symbol.name))
 }
 
-/// Whether the C++ library keeps what this function of it is given, and calls it where it has a handler.
+/// Whether the C++ library keeps the argument of this function of it, and calls it while it has a handler.
 pub(super) fn takes_callback(name: &[u8]) -> bool {
     let name = lossy(name);
     CXX_CALLBACKS.iter().any(|part| name.contains(part))
 }
 
-/// The name of an import by which a library may start an unwinding, catch one, read the tables or load others.
+/// The name of an import that may start an unwinding, catch one, read the tables or load libraries.
 fn unwinding_import(symbol: &DsoSymbol) -> Option<&str> {
     let name = std::str::from_utf8(&symbol.name).ok().filter(|_| !symbol.defined)?;
-    // A C++ library may throw, or be given something to call, by each of its functions.
+    // Each function of a C++ library may throw or take a callback.
     let is_cxx = || name.starts_with("_Z") && !name.starts_with("_ZT") && !is_quiet_cxx(name);
     let is_of_unwinder = || name.starts_with("_Unwind_") && name != "_Unwind_Resume";
     let is_of_runtime =
@@ -514,7 +414,7 @@ fn unwinding_import(symbol: &DsoSymbol) -> Option<&str> {
     (tells || is_cxx() || is_of_unwinder() || is_of_runtime()).then_some(name)
 }
 
-/// A script on the line that names the unwind tables, which then are where and what it says.
+/// A script on the line that names the unwind tables and so may place or change them.
 pub(super) fn script_with_tables(inputs: &Inputs) -> Option<String> {
     let names =
         |file: &&crate::ids::FileId| inputs.files[**file].bytes.windows(8).any(|bytes| bytes == b"eh_frame");

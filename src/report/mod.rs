@@ -38,14 +38,14 @@ use crate::config::{Config, UnwindPruning};
 use crate::error::lossy;
 use crate::ids::{AtomId, Id, ModuleId};
 use crate::index::{Index, LinkInputs, RemovedUnwind};
-use crate::plan::{Action, Plan};
+use crate::plan::{Action, Plan, SymbolFlags};
 use crate::propagate::values::ValueFlow;
 use crate::propagate::{Witness, nounwind};
 use crate::pruned_link::PruneOutcome;
 use accounting::Totals;
 use loaded::LoadedBytes;
 use names::{
-    atom_kind_name, binding_name, dialect_name, icf_name, level_name, module_kind_name, severity_name,
+    atom_kind_name, binding_name, flavor_name, icf_name, level_name, module_kind_name, severity_name,
     symbol_kind_name,
 };
 
@@ -103,7 +103,7 @@ impl Report {
             tool: format!("lto-prune {}", env!("CARGO_PKG_VERSION")),
             linker: LinkerReport {
                 path: config.linker.path.display().to_string(),
-                dialect: dialect_name(config.linker.dialect),
+                dialect: flavor_name(config.linker.flavor),
                 gc_sections: config.gc_sections,
                 icf: icf_name(config.icf),
             },
@@ -152,7 +152,7 @@ fn report(facts: Facts<'_>, outcome: &PruneOutcome) -> Report {
             .zip(facts.summaries)
             .map(|((m, plan), summary)| {
                 let input = &facts.inputs.modules[*m];
-                let status = match (plan.is_untouched(), pruned) {
+                let status = match (plan.passed_through, pruned) {
                     (false, true) => "pruned",
                     (false, false) if would_prune => "would-be-pruned",
                     _ => "untouched",
@@ -200,7 +200,7 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
         }
         let action = plan.atoms.get(atom.index()).copied().unwrap_or(Action::Drop);
         let live = action == Action::Keep;
-        let prevails = !plan.prevails_elsewhere.get(i).copied().unwrap_or(false);
+        let prevails = !plan.symbol(i).has(SymbolFlags::PREVAILS_ELSEWHERE);
         let is_function = matches!(symbol.kind, SymbolKind::Func | SymbolKind::Ifunc);
         if is_function && prevails {
             let counts = &mut report.functions;

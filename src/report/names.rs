@@ -4,14 +4,14 @@ use summaries::{AtomKind, Binding, ModuleKind, SymbolKind};
 
 use crate::config::Icf;
 
-pub(super) fn dialect_name(dialect: crate::config::Dialect) -> &'static str {
-    use crate::config::Dialect;
-    match dialect {
-        Dialect::Lld => "lld",
-        Dialect::Mold => "mold",
-        Dialect::Bfd => "bfd",
-        Dialect::Gold => "gold",
-        Dialect::Wild => "wild",
+pub(super) fn flavor_name(flavor: crate::config::Flavor) -> &'static str {
+    use crate::config::Flavor;
+    match flavor {
+        Flavor::Lld => "lld",
+        Flavor::Mold => "mold",
+        Flavor::Bfd => "bfd",
+        Flavor::Gold => "gold",
+        Flavor::Wild => "wild",
     }
 }
 

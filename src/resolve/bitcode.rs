@@ -1,14 +1,13 @@
-//! What resolution needs of a module of bitcode: the same as of an object ([`super::symtab`]).
+//! Symbols of bitcode modules for resolution: the same tables as of an object ([`super::symtab`]).
 //!
-//! lld reads the symbol table that bitcode carries for linkers, with its COMDATs (`BitcodeFile::parse`); where there is none that we can
-//! read there is nothing to go by. A definition has no section, so each COMDAT stands for one, with all symbols of it.
+//! lld reads the symbol table that bitcode carries for linkers, with its COMDATs (`BitcodeFile::parse`). Without a readable table the module
+//! has no symbols. A definition has no section, so each COMDAT stands for one section with all symbols of it.
 //!
-//! The code that lld makes of bitcode refers to more than the bitcode does: to run-time routines, and to library functions that an
-//! optimisation puts in place of others. For it lld loads further native members then. So every such name, and whatever
-//! members refer to that define one, or are loaded for those, counts as mentioned by bitcode ([`LateExtraction`]), and so does what assembly inside functions and string attributes
-//! say ([`summaries::bitcode::hidden`]). A name that is missing here makes the pruned link fail, and the originals
-//! are linked. For run-time routines lld loads members of bitcode too, before it makes code: a link in which it might has a
-//! limit. Left out: the other linkers, which read bitcode through plugins.
+//! Compiled bitcode also refers to run-time routines and to library functions that optimisations insert, and lld loads native members
+//! for those. So every such name counts as referred to by bitcode, and so do all names that such members need
+//! ([`LateExtraction`]), and names in inline assembly and string attributes ([`summaries::bitcode::hidden`]). If a name is missing in
+//! these lists, the pruned link fails and the originals are linked. lld loads bitcode members for run-time routines before it compiles:
+//! a link where it may do so has a limit. Other linkers read bitcode through plugins and are not modelled.
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -27,7 +26,7 @@ use crate::inputs::{FileKind, SymbolType};
 /// The section of definitions in no COMDAT, which no group has.
 const NO_GROUP: u32 = 0;
 
-/// Read them; `None` if the bitcode is malformed or has no symbol table that we know.
+/// The symbols; `None` if the bitcode is malformed or has no symbol table of a known version.
 pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
     let file = bitcode::read(data).ok()?;
     let found = symbols::of_file(&file);
@@ -44,7 +43,7 @@ pub(super) fn read(data: &[u8]) -> Option<ModuleSymbols<'_>> {
         versioned: s.name.contains(&b'@'),
         entry: global(s),
         weak: s.weak,
-        // lld doesn't ask.
+        // lld does not use types.
         ty: SymbolType::Untyped,
         size: 0,
         visibility: s.visibility,
@@ -87,9 +86,9 @@ const LIBRARY: &[&str] = &[
     "vsnprintf", "vsprintf", "wcslen", "wmemset",
 ];
 
-/// Whether code generation may refer to this name although nothing mentions it.
+/// Whether code generation may refer to this name although no module does.
 fn is_generated(name: &[u8]) -> bool {
-    // The implementation's own names, the unwinder, allocation and deallocation in C++, the run time of Objective-C and of OpenMP.
+    // Names of the implementation, the unwinder, C++ allocation, and the run times of Objective-C and OpenMP.
     if [&b"__"[..], b"_Unwind_", b"_Zn", b"_Zd", b"_GLOBAL_OFFSET_TABLE_", b"objc_", b"omp_"]
         .iter()
         .any(|p| name.starts_with(p))
@@ -102,16 +101,16 @@ fn is_generated(name: &[u8]) -> bool {
     LIBRARY.binary_search(&name).is_ok() || ["", "f", "l", "f128", "f16"].into_iter().any(plain)
 }
 
-/// What comes into a link with bitcode once code is made of it.
+/// The modules and symbols that enter a link with bitcode when it is compiled.
 pub(super) struct LateExtraction {
     /// A member of bitcode that is not loaded and defines what code generation may call.
     routine: Option<ModuleId>,
-    /// Native members that are not loaded now and may be for generated code, ascending; none where no bitcode is.
+    /// Native members that are not loaded now and may be for generated code, ascending; empty without bitcode.
     pub(super) native: Vec<ModuleId>,
     pub(super) any_bitcode: bool,
-    /// Symbols that bitcode names outside of its table of symbols, or an option of link-time optimisation in its value.
+    /// Symbols that bitcode names outside of its symbol table, or an option of link-time optimisation in its value.
     hidden: Vec<SymbolId>,
-    /// Bitcode of which that can't be told.
+    /// Bitcode whose hidden names can't be read.
     opaque: Option<ModuleId>,
 }
 
@@ -129,7 +128,7 @@ impl LateExtraction {
             .par_iter()
             .filter(is_read)
             .map(|m| {
-                // Which sections are walked over, the index asks of symbols that somebody else names too.
+                // Names of enumerated sections matter only if something else refers to them too.
                 let walks = |w: &Vec<u8>| start_stop_section(w).is_some();
                 let words =
                     hidden::words(link_symbols.inputs.module_bytes(*m)).filter(|w| !w.iter().any(walks));
@@ -154,9 +153,9 @@ impl LateExtraction {
         late
     }
 
-    /// The members that define what generated code may refer to, or what another one of them does.
+    /// The members that define names that generated code may refer to, and members that those need.
     fn loadable(&self, link_symbols: &LinkSymbols<'_>, unloaded: Vec<ModuleId>) -> Vec<ModuleId> {
-        // By what a reference becomes another one.
+        // These options rename references.
         if !link_symbols.config.wrap.is_empty() {
             return unloaded;
         }
@@ -194,14 +193,14 @@ impl LateExtraction {
         .collect()
     }
 
-    /// What the code may refer to.
+    /// The symbols that the compiled code may refer to.
     fn generated(&self, link_symbols: &LinkSymbols<'_>) -> Vec<SymbolId> {
         let names =
             link_symbols.table.names.iter().enumerate().filter(|(_, n)| self.any_bitcode && is_generated(n));
         names.map(|(i, _)| SymbolId::new(i)).chain(self.hidden.iter().copied()).collect()
     }
 
-    /// What the code may refer to, and what native members that it brings may.
+    /// The symbols that the compiled code, or a native member that it loads, may refer to.
     pub(super) fn symbols(&self, link_symbols: &LinkSymbols<'_>) -> Vec<SymbolId> {
         let mut symbols: Vec<SymbolId> =
             self.native.iter().flat_map(|m| undefined(link_symbols, *m)).collect();
@@ -210,7 +209,7 @@ impl LateExtraction {
     }
 }
 
-/// What a module refers to and leaves to others.
+/// The undefined symbols of a module.
 fn undefined<'w>(link_symbols: &'w LinkSymbols<'_>, module: ModuleId) -> impl Iterator<Item = SymbolId> + 'w {
     link_symbols.globals(module).filter(|(_, g)| g.entry == Entry::Undefined).map(|g| g.0)
 }

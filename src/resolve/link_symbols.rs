@@ -1,17 +1,17 @@
-//! What every dialect's extraction looks at: the modules' symbols with ids for names, the DSOs, the options.
+//! The inputs of every simulation of extraction: the modules' symbols with ids for names, the DSOs, the options.
 //!
-//! Frozen before extraction starts. Left out: any state of a dialect.
+//! They are frozen before extraction starts, and have no state of a linker.
 
 use rayon::prelude::*;
 
 use super::bitcode;
 use super::symbol_table::SymbolTable;
 use super::symtab::{self, Entry, Global, ModuleSymbols};
-use crate::config::{Config, Defsym, Dialect};
+use crate::config::{Config, Defsym};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::{FileKind, Inputs, SequenceItem, SymbolType};
 
-/// So many symbols at least are looked at by one thread: of fewer, handing them out costs more.
+/// The minimum of symbols for one thread: with fewer, scheduling costs more than it saves.
 pub(super) const GRAIN: usize = 1 << 13;
 
 /// Everything that the simulations of extraction read: symbols, files, and the line.
@@ -40,10 +40,8 @@ impl<'a> LinkSymbols<'a> {
         let modules: Vec<Option<ModuleSymbols<'a>>> = module_ids
             .par_iter()
             .map(|m| match inputs.modules[*m].kind {
-                FileKind::Object => symtab::read(inputs.module_bytes(*m), config.linker.dialect),
-                FileKind::Bitcode if config.linker.dialect == Dialect::Lld => {
-                    bitcode::read(inputs.module_bytes(*m))
-                }
+                FileKind::Object => symtab::read(inputs.module_bytes(*m), config.rules()),
+                FileKind::Bitcode if config.rules().reads_bitcode => bitcode::read(inputs.module_bytes(*m)),
                 _ => None,
             })
             .collect();
@@ -111,7 +109,7 @@ impl<'a> LinkSymbols<'a> {
         if global.entry == Entry::Undefined { self.wrapped_reference(symbol) } else { symbol }
     }
 
-    /// What a reference means after `--wrap=foo`: to `foo` it is one to `__wrap_foo`, and to `__real_foo` one to `foo`.
+    /// The symbol that a reference names after `--wrap=foo`: `foo` becomes `__wrap_foo`, and `__real_foo` becomes `foo`.
     pub(super) fn wrapped_reference(&self, symbol: SymbolId) -> SymbolId {
         let renamed = || {
             let name = std::str::from_utf8(self.table.names[symbol.index()]).ok()?;
@@ -135,7 +133,7 @@ impl<'a> LinkSymbols<'a> {
         self.linked_ids(module).iter().copied().zip(self.globals(module).map(|(_, g)| g))
     }
 
-    /// Whether `dso` has a definition, of whatever version, that satisfies a reference to `name@version`.
+    /// Whether a definition of `dso` satisfies a reference to `name@version`.
     pub(super) fn defines_version(&self, dso: DsoId, name: &[u8]) -> bool {
         let Some(at) = name.iter().position(|c| *c == b'@') else { return false };
         let (plain, version) = (&name[..at], &name[at + 1..]);
@@ -152,19 +150,21 @@ impl<'a> LinkSymbols<'a> {
 
     /// Whether `module` defines `symbol` other than as a common (lld's `isNonCommonDef`).
     pub(super) fn has_non_common_definition(&self, module: ModuleId, symbol: SymbolId) -> bool {
-        let is_definition = |e: Entry| matches!(e, Entry::Section(_) | Entry::Absolute(_));
-        self.globals(module).any(|(id, g)| id == symbol && is_definition(g.entry))
+        self.defines(module, symbol, |_| true)
     }
 
-    /// Whether `module` has a definition for which GNU ld loads a member where the symbol is common so far (bfd/elflink.c
+    /// Whether `module` has a definition for which GNU ld loads a member while the symbol is common (bfd/elflink.c
     /// `elf_link_is_defined_archive_symbol`).
     pub(super) fn has_data_definition(&self, module: ModuleId, symbol: SymbolId) -> bool {
-        let is_definition = |e: Entry| matches!(e, Entry::Section(_) | Entry::Absolute(_));
-        self.globals(module)
-            .any(|(id, g)| id == symbol && is_definition(g.entry) && !g.weak && g.ty != SymbolType::Code)
+        self.defines(module, symbol, |global| !global.weak && global.ty != SymbolType::Code)
     }
 
-    /// The entries of a DSO's `.dynsym` that count, in order.
+    fn defines(&self, module: ModuleId, symbol: SymbolId, has: impl Fn(&Global<'_>) -> bool) -> bool {
+        let is_definition = |g: &Global<'_>| matches!(g.entry, Entry::Section(_) | Entry::Absolute(_));
+        self.globals(module).any(|(id, g)| id == symbol && is_definition(g) && has(g))
+    }
+
+    /// The `.dynsym` entries of a DSO that take part in resolution, in order.
     pub(super) fn dso_symbols(
         &self,
         dso: DsoId,
@@ -173,7 +173,7 @@ impl<'a> LinkSymbols<'a> {
         self.dso_ids[dso.index()].iter().map(move |(i, id)| (*id, &symbols[*i as usize]))
     }
 
-    /// Names that the command line and scripts demand (`-u` and its like, expressions), before any file is read.
+    /// Names that the command line and scripts demand (`-u`, expressions), before any file is read.
     pub(super) fn demanded(&self) -> Vec<SymbolId> {
         self.demanded_by_name().into_iter().chain(self.named_in_expressions()).collect()
     }

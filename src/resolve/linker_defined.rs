@@ -1,39 +1,17 @@
-//! Names that the linker itself defines when something refers to them.
+//! Names that the linker itself defines if something refers to them and no file defines them.
 //!
-//! Only asked of names that no file defines. A name that is missing here makes the link look as if it had an
-//! undefined symbol, so that nothing is pruned; a name too many would hide the linker's own error behind ours, which
-//! `verify` then finds. The list is the union over lld (Writer.cpp `addReservedSymbols`), GNU ld's default
-//! script, gold (defstd.cc) and mold (passes.cc).
+//! A missing name looks like an undefined symbol, so that nothing is pruned. A superfluous one hides an undefined symbol until `verify`
+//! finds it. The list is the union over lld (Writer.cpp `addReservedSymbols`), GNU ld's default script, gold (defstd.cc) and mold (passes.cc).
 
 use crate::config::{Config, OutputKind};
 use crate::inputs::scripts::ScriptFacts;
 
+#[rustfmt::skip]
 const NAMES: &[&str] = &[
-    "_DYNAMIC",
-    "_GLOBAL_OFFSET_TABLE_",
-    "_PROCEDURE_LINKAGE_TABLE_",
-    "_TLS_MODULE_BASE_",
-    "__GNU_EH_FRAME_HDR",
-    "__bss_start",
-    "__dso_handle",
-    "__ehdr_start",
-    "__executable_start",
-    "__fini_array_end",
-    "__fini_array_start",
-    "__init_array_end",
-    "__init_array_start",
-    "__preinit_array_end",
-    "__preinit_array_start",
-    "__rel_iplt_end",
-    "__rel_iplt_start",
-    "__rela_iplt_end",
-    "__rela_iplt_start",
-    "_edata",
-    "_end",
-    "_etext",
-    "edata",
-    "end",
-    "etext",
+    "_DYNAMIC", "_GLOBAL_OFFSET_TABLE_", "_PROCEDURE_LINKAGE_TABLE_", "_TLS_MODULE_BASE_", "__GNU_EH_FRAME_HDR",
+    "__bss_start", "__dso_handle", "__ehdr_start", "__executable_start", "__fini_array_end", "__fini_array_start",
+    "__init_array_end", "__init_array_start", "__preinit_array_end", "__preinit_array_start", "__rel_iplt_end",
+    "__rel_iplt_start", "__rela_iplt_end", "__rela_iplt_start", "_edata", "_end", "_etext", "edata", "end", "etext",
 ];
 
 /// Whether the linker defines `name` by itself.

@@ -1,11 +1,10 @@
-//! Extraction as lld does it: a member is loaded the moment that a strong undefined symbol and its lazy
-//! definition have both been seen, before anything further of the line is read.
+//! Extraction as lld does it: a member is loaded the moment that a strong undefined symbol and its lazy definition
+//! have both been seen, before anything further of the line is read.
 //!
-//! The rules are those of lld's `Symbol::resolve` (lld/ELF/Symbols.cpp) and `ObjFile::initializeSymbols`
-//! (InputFiles.cpp): within a file definitions count before references; an undefined weak never extracts; a
-//! shared definition that was seen first wins over a lazy one; a lazy non-common definition is extracted for a
-//! common symbol only under `--fortran-common` (whose help says that it is the default; it isn't). Extraction nests, so the order of loading is a preorder; the stack here is explicit because an
-//! archive may be as deep as it likes.
+//! The rules are those of lld's `Symbol::resolve` (lld/ELF/Symbols.cpp) and `ObjFile::initializeSymbols` (InputFiles.cpp).
+//! Within a file definitions count before references. An undefined weak symbol never extracts. A shared definition that was seen first
+//! wins over a lazy one. A lazy non-common definition is extracted for a common symbol only under `--fortran-common`, which is not the default,
+//! though its help says so. Extraction nests, so the order of loading is a preorder; the stack is explicit because archives may be deep.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,10 +18,10 @@ use super::symtab::Entry;
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
 
-/// What is known of a symbol while files are read.
+/// The state of a symbol while files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LldState {
-    /// The name is in the table, and nobody has mentioned it.
+    /// The name is in the table, and no file has named it yet.
     Placeholder,
     Undefined {
         weak: bool,
@@ -37,7 +36,7 @@ enum LldState {
     Shared,
 }
 
-/// Who refers to a symbol, and so extracts its definition.
+/// The kind of file that refers to a symbol and so extracts its definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Referrer {
     /// A loaded module refers to it, or an option of the line.
@@ -55,7 +54,7 @@ struct Frame {
 struct Lld<'w, 'a> {
     link_symbols: &'w LinkSymbols<'a>,
     states: Vec<LldState>,
-    /// Whether each symbol's state may decide what is loaded, a bit each. Of most names no member that is loaded on demand has a definition.
+    /// A bit per symbol: its state may decide which members are loaded. Most names are defined by no lazy member.
     decides: Vec<AtomicU64>,
     /// By symbol: a module or the line refers to it.
     referenced: Vec<bool>,
@@ -63,7 +62,7 @@ struct Lld<'w, 'a> {
     loaded: Vec<ModuleId>,
     stack: Vec<Frame>,
     fortran_common: bool,
-    /// A reference extracted a member of an archive, not the archive a member for a reference before it.
+    /// A symbol whose reference extracted a member before it on the line.
     backward_reference: Option<SymbolId>,
 }
 
@@ -161,7 +160,7 @@ pub(super) fn extract(link_symbols: &LinkSymbols<'_>) -> Extraction {
     }
 }
 
-/// The names that members define which are loaded only on demand, and those that `--wrap` asks about.
+/// The names that lazy members define, and those that `--wrap` names.
 fn deciding(link_symbols: &LinkSymbols<'_>) -> Vec<AtomicU64> {
     let decides: Vec<AtomicU64> =
         (0..link_symbols.table.names.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
@@ -214,12 +213,12 @@ impl Lld<'_, '_> {
         self.run();
     }
 
-    /// Members that aren't loaded and have a name of a version script or symbol ordering: to lld that is a definition
-    /// (`SymbolTable::findByVersion`), or one that can't be ordered.
+    /// Members that aren't loaded and have a name of a version script or symbol ordering: lld takes that for a definition
+    /// (`SymbolTable::findByVersion`), or for one that can't be ordered.
     fn looked_for(&self) -> Vec<ModuleId> {
         let config = self.link_symbols.config;
         let names =
-            self.link_symbols.inputs.scripts.name_matcher(config.linker.dialect, config.undefined_version);
+            self.link_symbols.inputs.scripts.name_matcher(config.linker.flavor, config.undefined_version);
         let ordered = &self.link_symbols.inputs.scripts.ordered_symbols;
         let states = self.states.iter().zip(&self.link_symbols.table.names);
         let module = |(state, name): (&LldState, &&[u8])| match *state {
@@ -240,7 +239,7 @@ impl Lld<'_, '_> {
         self.loaded.iter().any(defines)
     }
 
-    /// A module of the line: load it and all that it extracts.
+    /// Load a module of the line and all modules that it extracts.
     fn load(&mut self, module: ModuleId) {
         self.enter(module);
         self.run();
@@ -274,7 +273,7 @@ impl Lld<'_, '_> {
         self.stack.push(Frame { module, next: 0 });
     }
 
-    /// Go on with the innermost module until all have been read.
+    /// Continue with the innermost module until all are read.
     fn run(&mut self) {
         while let Some(Frame { module, next }) = self.stack.last_mut() {
             let module = *module;
@@ -302,10 +301,9 @@ impl Lld<'_, '_> {
         }
     }
 
-    /// An undefined symbol was seen. May put the member that defines it on the stack.
+    /// Take in an undefined symbol; the member that defines it may be put on the stack.
     ///
-    /// Weak or strong is what the modules say of it: the first module may make weak what so far only a DSO mentions,
-    /// and a DSO never changes it.
+    /// Modules decide whether it is weak: the first module may make weak a symbol that so far only a DSO names. A DSO never changes it.
     fn refer(&mut self, symbol: SymbolId, weak: bool, by: Referrer) {
         let by_module = by == Referrer::Module;
         let referenced = &mut self.referenced[symbol.index()];
@@ -352,9 +350,8 @@ impl Lld<'_, '_> {
         }
     }
 
-    /// How many modules are loaded when its definitions are read: those too that its own references extract, which
-    /// linkers put before all definitions in `.dynsym`. `None` if they are mixed, so that no place on the pruned line
-    /// between modules is that of the library.
+    /// The number of modules that are loaded before its definitions, including those that its own references extract, which linkers put before
+    /// all definitions in `.dynsym`. `None` if the two are mixed, so that no place between modules on the pruned line is the library's.
     fn add_dso(&mut self, dso: DsoId) -> Option<usize> {
         let mut defines_after = None;
         for (id, symbol) in self.link_symbols.dso_symbols(dso) {

@@ -1,9 +1,9 @@
 //! Symbol attributes that lld merges over all definitions of a name, the prevailing one and the others.
 //!
-//! Link-time optimisation takes one definition and merges three attributes of all. The most constraining visibility counts. `.dynsym` may do without the symbol
-//! (`canBeOmittedFromSymbolTable`), and its address means nothing (`unnamed_addr`), only if all definitions say so.
-//! A definition in bitcode that changes the result is kept with the one that prevails. Size and alignment of common symbols merge too: see
-//! [`EdgeKind::SameName`](crate::index::EdgeKind::SameName).
+//! Link-time optimisation takes the most constraining visibility of all definitions. It omits the symbol from `.dynsym`
+//! (`canBeOmittedFromSymbolTable`), and ignores its address (`unnamed_addr`), only if all definitions allow it.
+//! A definition in bitcode that changes the result is kept with the prevailing one. Size and alignment of common symbols merge
+//! too: see [`EdgeKind::SameName`](crate::index::EdgeKind::SameName).
 
 use rayon::prelude::*;
 use summaries::SymbolIdx;
@@ -25,7 +25,7 @@ pub(super) fn definition<'w>(
     symbols.globals.get(symbol.0.checked_sub(symbols.first_global)? as usize)
 }
 
-/// Definitions in bitcode that do not prevail, and give the symbol an attribute that the prevailing one does not give it.
+/// Definitions in bitcode that do not prevail, and constrain an attribute of the symbol more than the prevailing one does.
 pub(super) fn demanding(
     link_symbols: &LinkSymbols<'_>,
     loaded: &[ModuleId],

@@ -1,7 +1,6 @@
-//! The pass resolve: which members are in the link, which definition prevails, what each symbol means.
+//! The pass resolve: the loaded members, the prevailing definitions, and the meaning of each symbol, as the linker decides them.
 //!
-//! Decided exactly as the linker behind us would (see the dialects). After this pass the set of modules, their
-//! order and every prevailing definition are fixed.
+//! After this pass the set of modules, their order and every prevailing definition are fixed.
 
 mod bitcode;
 mod linker_defined;
@@ -21,20 +20,20 @@ pub(crate) use linker_defined::{entry_symbol, is_linker_defined, start_stop_sect
 pub(crate) use resolution::link_limit;
 pub use resolution::{DsoMention, DsoState, GlobalSymbol, LoadedModule, Prevailing, Resolution};
 
-use crate::config::{Config, Dialect};
+use crate::config::{Config, Flavor};
 use crate::inputs::Inputs;
 
 /// Resolve a link as the linker behind us does.
 pub fn resolve<'a>(inputs: &'a Inputs, config: &'a Config) -> Resolution<'a> {
     let link_symbols = link_symbols::LinkSymbols::new(inputs, config);
-    let extraction = match config.linker.dialect {
-        Dialect::Bfd | Dialect::Gold => sequential::extract(&link_symbols),
-        Dialect::Mold => mold::extract(&link_symbols),
-        Dialect::Lld => lld::extract(&link_symbols),
-        Dialect::Wild => wild::extract(&link_symbols),
+    let extraction = match config.linker.flavor {
+        Flavor::Bfd | Flavor::Gold => sequential::extract(&link_symbols),
+        Flavor::Mold => mold::extract(&link_symbols),
+        Flavor::Lld => lld::extract(&link_symbols),
+        Flavor::Wild => wild::extract(&link_symbols),
     };
     let mut resolution = prevail::decide(&link_symbols, extraction);
-    if config.linker.dialect == Dialect::Wild {
+    if config.linker.flavor == Flavor::Wild {
         let limits = wild::limits(&link_symbols, &resolution);
         resolution.limits.extend(limits.into_iter().map(|l| (None, l)));
     }

@@ -1,6 +1,6 @@
-//! Extraction as mold does it: order plays no part but to break ties. Every file's definitions are ranked at
-//! once, then what the loaded files refer to strongly is loaded, transitively (mold's `resolve_symbols` and
-//! `mark_live_objects`, input-files.cc). Modules then stand in the order of the line, members in that of their archive.
+//! Extraction as mold does it, in which the order of files only breaks ties. It ranks the definitions of all files, then loads the files
+//! that loaded files strongly refer to, transitively (mold's `resolve_symbols` and `mark_live_objects`, input-files.cc).
+//! Modules are in the order of the line, members in that of their archive. wild shares the list of files and the marking.
 
 use super::link_symbols::LinkSymbols;
 use super::linker_defined::entry_symbol;
@@ -25,47 +25,18 @@ pub(super) struct MoldFile {
 pub(super) fn extract(link_symbols: &LinkSymbols<'_>) -> Extraction {
     let files = files(link_symbols);
     let best = rank(link_symbols, &files);
-    let mut alive = vec![false; files.len()];
-    let mut work: Vec<usize> = Vec::new();
-    let mut mark = |file: usize, work: &mut Vec<usize>| {
-        if !std::mem::replace(&mut alive[file], true) {
-            work.push(file);
-        }
-    };
-    for (i, file) in files.iter().enumerate() {
-        if !file.lazy {
-            mark(i, &mut work);
-        }
-    }
     let entry = entry_symbol(link_symbols.config, &link_symbols.inputs.scripts);
     let entry = entry.and_then(|e| link_symbols.table.find(e.as_bytes()));
-    for symbol in link_symbols.demanded().into_iter().chain(entry) {
-        if let Some((_, file)) = best[symbol.index()] {
-            mark(file, &mut work);
-        }
-    }
-    while let Some(file) = work.pop() {
-        for symbol in strong_references(link_symbols, &files[file], &files, &best) {
-            if let Some((_, provider)) = best[symbol.index()] {
-                mark(provider, &mut work);
-            }
-        }
-    }
-    let mut extraction =
-        Extraction { taken: vec![true; link_symbols.inputs.dsos.len()], ..Extraction::default() };
-    let mut first_after: Vec<Option<usize>> = vec![None; link_symbols.inputs.dsos.len()];
-    for (file, alive) in files.iter().zip(&alive) {
-        match file.provider {
-            Provider::Module(m) if *alive => extraction.loaded.push(m),
-            Provider::Module(_) => {}
-            Provider::Dso(dso) => {
-                first_after[dso.index()] = Some(extraction.loaded.len());
-                // What looked for definitions marked it, even if that of a member prevails, once that is loaded.
-                extraction.taken[dso.index()] = *alive;
-            }
-        }
-    }
-    extraction.mentions = mentions(link_symbols, first_after, extraction.loaded.len());
+    let provider = |symbol: SymbolId| best[symbol.index()].map(|(_, file)| file);
+    let demanded = link_symbols.demanded().into_iter().chain(entry).filter_map(provider);
+    let alive = mark(&files, demanded, |file| {
+        strong_references(link_symbols, &files[file], &files, &best)
+            .into_iter()
+            .filter_map(provider)
+            .collect()
+    });
+    let mut extraction = extraction(link_symbols, &files, &alive, true);
+    // A library that provided a definition is marked, even if that of a member prevails once it is loaded.
     for mention in &mut extraction.mentions {
         if let SequenceItem::Dso { dso, .. } = &link_symbols.inputs.sequence[mention.item] {
             mention.taken = extraction.taken[dso.index()];
@@ -74,8 +45,48 @@ pub(super) fn extract(link_symbols: &LinkSymbols<'_>) -> Extraction {
     extraction
 }
 
-/// The libraries on the line: each after so many modules, and further mentions, which change nothing, after all.
-pub(super) fn mentions(
+/// By file: it is loaded. The files are those that are not lazy, the demanded ones, and transitively those that loaded files load.
+pub(super) fn mark(
+    files: &[MoldFile],
+    demanded: impl Iterator<Item = usize>,
+    loads: impl Fn(usize) -> Vec<usize>,
+) -> Vec<bool> {
+    let mut alive = vec![false; files.len()];
+    let mut work: Vec<usize> = (0..files.len()).filter(|file| !files[*file].lazy).chain(demanded).collect();
+    while let Some(file) = work.pop() {
+        if !std::mem::replace(&mut alive[file], true) {
+            work.extend(loads(file));
+        }
+    }
+    alive
+}
+
+/// The loaded modules and libraries. A library that is no file of the line is `taken` or not.
+pub(super) fn extraction(
+    link_symbols: &LinkSymbols<'_>,
+    files: &[MoldFile],
+    alive: &[bool],
+    taken: bool,
+) -> Extraction {
+    let count = link_symbols.inputs.dsos.len();
+    let mut extraction = Extraction { taken: vec![taken; count], ..Extraction::default() };
+    let mut first_after: Vec<Option<usize>> = vec![None; count];
+    for (file, alive) in files.iter().zip(alive) {
+        match file.provider {
+            Provider::Module(m) if *alive => extraction.loaded.push(m),
+            Provider::Module(_) => {}
+            Provider::Dso(dso) => {
+                first_after[dso.index()] = Some(extraction.loaded.len());
+                extraction.taken[dso.index()] = *alive;
+            }
+        }
+    }
+    extraction.mentions = mentions(link_symbols, first_after, extraction.loaded.len());
+    extraction
+}
+
+/// The libraries on the line, each with the number of modules before it. Repeated mentions come last; they change nothing.
+fn mentions(
     link_symbols: &LinkSymbols<'_>,
     mut first_after: Vec<Option<usize>>,
     loaded: usize,
@@ -148,7 +159,7 @@ fn rank(link_symbols: &LinkSymbols<'_>, files: &[MoldFile]) -> Vec<Option<(u8, u
             }
         }
     }
-    // What `--defsym` defines is its own, and no file is looked for.
+    // A symbol of `--defsym` loads no file.
     for defsym in &link_symbols.config.defsym {
         if let Some(symbol) = link_symbols.table.find(defsym.name.as_bytes()) {
             best[symbol.index()] = None;

@@ -1,9 +1,8 @@
-//! Which definition prevails, given the modules in the link and their order.
+//! The prevailing definition of each name, given the loaded modules and their order.
 //!
-//! Common to all dialects: the first group of a COMDAT signature prevails; of several definitions a strong one,
-//! else a common one (the largest), else the first weak one; a definition in a module beats one in a DSO. mold
-//! ranks a weak definition, and a DSO's, above a common one, GNU ld a DSO's that is data with contents; wild discards no group. Where dialects differ in a way that we haven't
-//! held against the linker, or the linker will refuse the link, the answer is a limit and nothing is pruned.
+//! All linkers link the first group of a COMDAT signature. A strong definition prevails over a common one (the largest), that over the first
+//! weak one, and a module's over a DSO's; [`LinkerRules`] has the differences. A difference that was not compared with the linker
+//! is a limit, and so is a link that the linker will refuse.
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -17,10 +16,10 @@ use super::resolution::{
 use super::symbol_table::HashedName;
 use super::symtab::{self, Entry};
 use super::{bitcode, merging, wild};
-use crate::config::Dialect;
 use crate::error::lossy;
 use crate::ids::{DsoId, Id, IdVec, ModuleId, SymbolId};
 use crate::inputs::{FileKind, SequenceItem, SymbolType};
+use crate::linker_rules::LinkerRules;
 
 /// The best definition in a module so far.
 #[derive(Debug, Clone, Copy)]
@@ -33,8 +32,8 @@ struct BestDefinition {
     symbol: SymbolIdx,
 }
 
-/// What was seen of a name, over all loaded modules and DSOs.
-#[derive(Debug, Clone, Copy)]
+/// The facts about a name, over all loaded modules and DSOs.
+#[derive(Debug, Clone, Copy, Default)]
 struct NameFacts {
     best: Option<BestDefinition>,
     has_common: bool,
@@ -46,9 +45,9 @@ struct NameFacts {
     by_generated_code: bool,
     weak_reference: bool,
     visibility: Visibility,
-    /// [`type_bit`] of each type that a file gives it; 0 where no module mentions it.
+    /// [`type_bit`] of each type that a file gives it; 0 if no module names it.
     types: u8,
-    /// In bytes, of the first data definition in a module and in a library; 0 is unknown.
+    /// In bytes, of the first data definition in a module and in a library; 0 if unknown.
     data_size: u64,
     dso_data_size: u64,
     dso: Option<DsoId>,
@@ -58,7 +57,7 @@ struct NameFacts {
     strongly_referenced_by_dso: bool,
 }
 
-/// Decide for every name which definition prevails, and what else is known of it.
+/// Decide for every name which definition prevails, and gather the other facts about it.
 pub(super) fn decide<'a>(link_symbols: &LinkSymbols<'a>, extraction: Extraction) -> Resolution<'a> {
     let Extraction { loaded, taken, mentions, referenced: overtaken, looked_for, weak_wraps, limits } =
         extraction;
@@ -67,26 +66,8 @@ pub(super) fn decide<'a>(link_symbols: &LinkSymbols<'a>, extraction: Extraction)
     resolution.limits.extend(limits.into_iter().map(|l| (None, l)));
     let mut modules: Vec<Option<LoadedModule>> = vec![None; link_symbols.modules.len()];
     let discarded = discard_groups(link_symbols, &loaded, &mut modules);
-    let unseen = NameFacts {
-        best: None,
-        has_common: false,
-        has_weak: false,
-        strong_reference: false,
-        strong_native_reference: false,
-        by_bitcode: false,
-        by_generated_code: false,
-        weak_reference: false,
-        visibility: Visibility::Default,
-        types: 0,
-        data_size: 0,
-        dso_data_size: 0,
-        dso: None,
-        dso_overrides_common: false,
-        referenced_by_dso: false,
-        strongly_referenced_by_dso: false,
-    };
-    let mut seen = vec![unseen; link_symbols.table.names.len()];
-    // Each thread goes over all modules, for the names of its share: what is seen of a name depends on the order of the modules.
+    let mut seen = vec![NameFacts::default(); link_symbols.table.names.len()];
+    // Each thread visits all modules for its share of the names, because the facts of a name depend on the order of modules.
     let share = seen.len().div_ceil(rayon::current_num_threads()).max(GRAIN);
     let conflicts = seen.par_chunks_mut(share).enumerate().map(|(number, seen)| {
         let mut conflicts = Vec::new();
@@ -121,13 +102,13 @@ pub(super) fn decide<'a>(link_symbols: &LinkSymbols<'a>, extraction: Extraction)
     resolution.late.extend(looked_for);
     resolution.late.sort_unstable();
     resolution.late.dedup();
-    let mold = link_symbols.config.linker.dialect == Dialect::Mold;
+    let rules = link_symbols.config.rules();
     let each = || seen.par_iter().zip(&link_symbols.table.names).with_min_len(GRAIN);
     let prevails = |best: BestDefinition| merging::definition(link_symbols, best.module, best.symbol);
     let is_omittable = |s: &NameFacts| s.best.and_then(prevails).is_some_and(|g| g.omittable);
     let symbols = each().map(|(s, name)| GlobalSymbol {
         name,
-        prevailing: prevailing(link_symbols, taken, name, s, mold),
+        prevailing: prevailing(link_symbols, taken, name, s, rules),
         visibility: s.visibility,
         referenced_by_dso: s.referenced_by_dso,
         defined_by_dso: s.dso.is_some(),
@@ -139,11 +120,14 @@ pub(super) fn decide<'a>(link_symbols: &LinkSymbols<'a>, extraction: Extraction)
     });
     resolution.symbols = IdVec::from(symbols.collect::<Vec<_>>());
     let both = || each().zip(resolution.symbols.as_slice());
-    let found =
-        both().flat_map_iter(|((s, name), symbol)| symbol_limits(link_symbols, taken, name, s, symbol));
+    let found = both().flat_map_iter(|((s, name), symbol)| symbol_limits(rules, taken, name, s, symbol));
     let found: Vec<LimitRecord> = found.collect();
-    let referenced = both().flat_map_iter(|((s, _), symbol)| referenced_dsos(s, symbol));
-    let referenced: Vec<DsoId> = referenced.collect();
+    // Code made of bitcode refers to a library only as its linker sees it.
+    let is_referenced = |s: &NameFacts, symbol: &GlobalSymbol<'_>| match symbol.prevailing {
+        Prevailing::Dso(dso) if s.strong_native_reference => Some(dso),
+        _ => None,
+    };
+    let referenced: Vec<DsoId> = both().filter_map(|((s, _), symbol)| is_referenced(s, symbol)).collect();
     resolution.limits.extend(found.into_iter().map(|limit| (None, limit)));
     let mut dsos: Vec<DsoState> = taken.iter().map(|t| DsoState { taken: *t, referenced: false }).collect();
     referenced.into_iter().chain(overtaken).for_each(|dso| dsos[dso.index()].referenced = true);
@@ -160,8 +144,8 @@ pub(super) fn decide<'a>(link_symbols: &LinkSymbols<'a>, extraction: Extraction)
     resolution
 }
 
-/// What one module says of the names of a share, which begin with the one of this number. Two strong definitions are a conflict: (position of the
-/// module, number among its globals, name).
+/// Add the facts of one module about the names of a share, which begins at `first`. Two strong definitions are a conflict: (position
+/// of the module, number among its globals, name).
 fn see_module(
     link_symbols: &LinkSymbols<'_>,
     (position, module): (usize, ModuleId),
@@ -170,7 +154,7 @@ fn see_module(
     conflicts: &mut Vec<(usize, usize, SymbolId)>,
 ) {
     let Some(symbols) = &link_symbols.modules[module.index()] else { return };
-    let dialect = link_symbols.config.linker.dialect;
+    let rules = link_symbols.config.rules();
     let is_bitcode = link_symbols.inputs.modules[module].kind == FileKind::Bitcode;
     for (i, (id, global)) in link_symbols.linked_globals(module).enumerate() {
         let Some(s) = id.index().checked_sub(first).and_then(|at| seen.get_mut(at)) else { continue };
@@ -192,54 +176,45 @@ fn see_module(
         let new = BestDefinition { entry: global.entry, weak: global.weak, versioned, module, symbol };
         s.has_common |= matches!(new.entry, Entry::Common(_));
         s.has_weak |= new.weak;
-        match prefer(s.best, new, dialect == Dialect::Mold) {
+        match prefer(s.best, new, rules) {
             Ok(best) => s.best = Some(best),
             Err(()) if link_symbols.config.allow_multiple_definition => {}
-            Err(()) if dialect == Dialect::Wild && both_in_groups(link_symbols, s.best, new) => {}
+            Err(())
+                if !rules.discards_groups
+                    && s.best.is_some_and(|old| {
+                        wild::in_groups(link_symbols, [(old.module, old.entry), (module, global.entry)])
+                    }) => {}
             Err(()) => conflicts.push((position, i, id)),
         }
     }
 }
 
-/// What can't be said of a name, or makes the link fail.
+/// The limits of a name: ambiguous rules, and errors of the linker.
 fn symbol_limits(
-    link_symbols: &LinkSymbols<'_>,
+    rules: &LinkerRules,
     taken: &[bool],
     name: &[u8],
     s: &NameFacts,
     symbol: &GlobalSymbol<'_>,
 ) -> impl Iterator<Item = LimitRecord> {
-    let is_gold = link_symbols.config.linker.dialect == Dialect::Gold;
-    let limit = |limit, what: &str| link_limit(limit, format!("symbol {}: {what}", lossy(name)));
-    let mixed = is_gold && s.has_common && s.has_weak;
-    // lld exports a common symbol that replaces a library's, or what takes the place of a protected reference to one, under the
-    // library's version, but not if a weak definition stood between them.
-    let overtaken = link_symbols.config.linker.dialect == Dialect::Lld
-        && s.dso.is_some()
-        && s.has_weak
-        && (s.has_common || s.visibility == Visibility::Protected);
-    let missing =
+    let replaces_dso =
+        s.dso.is_some() && s.has_weak && (s.has_common || s.visibility == Visibility::Protected);
+    let is_weak = symbol.prevailing == (Prevailing::Undefined { weak: true });
+    let is_missing =
         matches!(symbol.prevailing, Prevailing::Dso(dso) if s.strong_reference && !taken[dso.index()]);
-    // Weak or strong is what the first file says that mentions it, be it a library.
-    let beside = is_gold
-        && symbol.prevailing == (Prevailing::Undefined { weak: true })
-        && s.strongly_referenced_by_dso;
-    let mixed = mixed.then(|| limit(Limit::AmbiguousResolution, "common and weak definitions"));
-    let overtaken = overtaken
-        .then(|| limit(Limit::AmbiguousResolution, "a weak definition beside that of a library and another"));
-    let missing = missing.then(|| limit(Limit::LinkError, "its library is missing from the command line"));
-    let beside =
-        beside.then(|| limit(Limit::AmbiguousResolution, "a weak reference beside that of a library"));
-    [mixed, overtaken, missing, beside].into_iter().flatten()
-}
-
-/// The libraries to which the name is a reference.
-fn referenced_dsos(s: &NameFacts, symbol: &GlobalSymbol<'_>) -> Option<DsoId> {
-    // What bitcode refers to counts only if the code that is made of it does, which is the linker's to see.
-    match symbol.prevailing {
-        Prevailing::Dso(dso) if s.strong_native_reference => Some(dso),
-        _ => None,
-    }
+    let found = [
+        (rules.first_file_decides_weak && s.has_common && s.has_weak)
+            .then_some((Limit::AmbiguousResolution, "common and weak definitions")),
+        (rules.inherits_versions && replaces_dso).then_some((
+            Limit::AmbiguousResolution,
+            "a weak definition beside that of a library and another",
+        )),
+        is_missing.then_some((Limit::LinkError, "its library is missing from the command line")),
+        (rules.first_file_decides_weak && is_weak && s.strongly_referenced_by_dso)
+            .then_some((Limit::AmbiguousResolution, "a weak reference beside that of a library")),
+    ];
+    let name = lossy(name);
+    found.into_iter().flatten().map(move |(limit, why)| link_limit(limit, format!("symbol {name}: {why}")))
 }
 
 /// Give each loaded module its [`LoadedModule`], and for each the sorted sections of the groups that are discarded.
@@ -256,9 +231,8 @@ fn discard_groups(
         if let Some(symbols) = &link_symbols.modules[module.index()] {
             state.first_global = symbols.first_global;
             state.symbols = link_symbols.linked_ids(*module).to_vec();
-            // wild discards none.
-            let keeps_all = link_symbols.config.linker.dialect == Dialect::Wild;
-            for group in symbols.comdats.iter().filter(|_| !keeps_all) {
+            let groups = symbols.comdats.iter().filter(|_| link_symbols.config.rules().discards_groups);
+            for group in groups {
                 if !prevailing.insert(group.signature) {
                     state.discarded_groups.push(group.section);
                     discarded.extend_from_slice(&group.members);
@@ -274,11 +248,15 @@ fn discard_groups(
 }
 
 /// The better of two definitions; `Err` if both are strong, which linkers refuse.
-fn prefer(old: Option<BestDefinition>, new: BestDefinition, mold: bool) -> Result<BestDefinition, ()> {
+fn prefer(
+    old: Option<BestDefinition>,
+    new: BestDefinition,
+    rules: &LinkerRules,
+) -> Result<BestDefinition, ()> {
     let Some(old) = old else { return Ok(new) };
     // The lower one prevails.
     let rank = |b: &BestDefinition| match (b.entry, b.weak) {
-        (Entry::Common(_), _) if mold => 3,
+        (Entry::Common(_), _) if rules.commons_are_last => 3,
         (Entry::Common(_), _) => 1,
         (_, false) => 0,
         (_, true) => 2,
@@ -290,10 +268,6 @@ fn prefer(old: Option<BestDefinition>, new: BestDefinition, mold: bool) -> Resul
         _ if rank(&old) == 0 && rank(&new) == 0 => Err(()),
         _ => Ok(if rank(&new) < rank(&old) { new } else { old }),
     }
-}
-
-fn both_in_groups(link_symbols: &LinkSymbols<'_>, old: Option<BestDefinition>, new: BestDefinition) -> bool {
-    old.is_some_and(|old| wild::in_groups(link_symbols, [(old.module, old.entry), (new.module, new.entry)]))
 }
 
 fn see_dsos(link_symbols: &LinkSymbols<'_>, taken: &[bool], seen: &mut [NameFacts]) {
@@ -328,7 +302,7 @@ fn prevailing(
     taken: &[bool],
     name: &[u8],
     s: &NameFacts,
-    mold: bool,
+    rules: &LinkerRules,
 ) -> Prevailing {
     let config = link_symbols.config;
     let is = |names: &[String]| names.iter().any(|n| n.as_bytes() == name);
@@ -338,7 +312,7 @@ fn prevailing(
     }
     match (s.best, s.dso) {
         (Some(BestDefinition { entry: Entry::Common(_), .. }), Some(dso))
-            if mold || config.linker.dialect == Dialect::Bfd && s.dso_overrides_common =>
+            if rules.commons_are_last || rules.dso_data_over_common && s.dso_overrides_common =>
         {
             Prevailing::Dso(dso)
         }
@@ -365,7 +339,7 @@ fn versioned(link_symbols: &LinkSymbols<'_>, taken: &[bool], name: &[u8]) -> Opt
     dsos.into_iter().find(|d| link_symbols.defines_version(*d, name)).map(Prevailing::Dso)
 }
 
-/// What we don't know how the linker resolves.
+/// Names for which the linker's resolution is unknown.
 fn unmodelled_names(link_symbols: &LinkSymbols<'_>, loaded: &[ModuleId]) -> Vec<String> {
     let mut details = Vec::new();
     let wrap = link_symbols.config.wrap.iter();
@@ -374,9 +348,7 @@ fn unmodelled_names(link_symbols: &LinkSymbols<'_>, loaded: &[ModuleId]) -> Vec<
         find(name).is_some() && find(&format!("__wrap_{name}")).is_none()
     };
     details.extend(wrap.filter(unresolved).map(|name| format!("--wrap={name} without a __wrap_{name}")));
-    if matches!(link_symbols.config.linker.dialect, Dialect::Mold | Dialect::Wild) {
-        // mold 1.10 looks for it under the plain name or the versioned one, and doesn't always find it. Of wild we
-        // don't know.
+    if !link_symbols.config.rules().finds_versions {
         let explicit = |id: &SymbolId| link_symbols.table.names[id.index()].contains(&b'@');
         let undefined = |m: &ModuleId| {
             link_symbols.globals(*m).any(|(id, g)| g.entry == Entry::Undefined && explicit(&id))
@@ -384,14 +356,14 @@ fn unmodelled_names(link_symbols: &LinkSymbols<'_>, loaded: &[ModuleId]) -> Vec<
         let any = !link_symbols.versioned.is_empty() && loaded.iter().any(undefined);
         details.extend(any.then(|| "a reference to a symbol of an explicit version".to_owned()));
     }
-    // Undefined to lld, and something else to each of the others: it is exported, extracts, or is an error.
+    // lld takes it for undefined; for the others it is exported, extracts members, or is an error.
     let excluded = loaded.iter().find_map(|m| link_symbols.modules[m.index()].as_ref()?.excluded);
     details.extend(excluded.map(|name| {
         format!("symbol {} is defined in a section that no output has (SHF_EXCLUDE)", lossy(name))
     }));
     let mut by_name: FxHashMap<&str, DsoId> = FxHashMap::default();
     for (id, dso) in link_symbols.inputs.dsos.enumerated() {
-        // Most linkers ignore the second; that matters only if it has something else.
+        // Most linkers ignore the second library; that matters only if it has other symbols.
         let first = *by_name.entry(link_symbols.inputs.dso_name(id)).or_insert(id);
         if link_symbols.inputs.dsos[first].symbols != dso.symbols {
             details.push(format!("two libraries of the name {}", link_symbols.inputs.dso_name(id)));
@@ -400,7 +372,7 @@ fn unmodelled_names(link_symbols: &LinkSymbols<'_>, loaded: &[ModuleId]) -> Vec<
     details
 }
 
-/// Set in [`NameFacts::types`] if a module mentions the symbol.
+/// Set in [`NameFacts::types`] if a module names the symbol.
 const MENTIONED: u8 = 8;
 
 fn type_bit(ty: SymbolType) -> u8 {
@@ -412,19 +384,19 @@ fn type_bit(ty: SymbolType) -> u8 {
     }
 }
 
-/// Whether files differ in what a symbol is, so that the linker says so: every linker if only some take it for
-/// thread-local, mold also of data and code, GNU ld of data of two sizes, and of a common symbol that a function replaces.
-fn is_mismatch(s: &NameFacts, dialect: Dialect) -> bool {
+/// Whether files disagree about the type or size of a symbol, so that the linker prints a message. Every linker does if only some take
+/// it for thread-local.
+fn is_mismatch(s: &NameFacts, rules: &LinkerRules) -> bool {
     let has = |ty| s.types & type_bit(ty) != 0;
     let (data, code) = (has(SymbolType::Data), has(SymbolType::Code));
     let sizes = s.data_size != 0 && s.dso_data_size != 0 && s.data_size != s.dso_data_size;
     let replaced = s.has_common && s.best.is_some_and(|best| !matches!(best.entry, Entry::Common(_)));
     has(SymbolType::Tls) && (data || code)
-        || dialect == Dialect::Mold && data && code
-        || dialect == Dialect::Bfd && (sizes || replaced && data && code)
+        || rules.warns_of_types && data && code
+        || rules.warns_of_sizes && (sizes || replaced && data && code)
 }
 
-/// What the linker says of symbols of the originals, and might not say of pruned objects.
+/// Messages of the linker about symbols of the originals, which it might not print for pruned objects.
 fn messages(
     link_symbols: &LinkSymbols<'_>,
     loaded: &[ModuleId],
@@ -435,11 +407,11 @@ fn messages(
     if link_symbols.config.warn_common && seen.iter().any(|s| s.has_common) {
         details.push("--warn-common, and common symbols".to_owned());
     }
-    let dialect = link_symbols.config.linker.dialect;
-    let mismatch = seen.par_iter().with_min_len(GRAIN).position_first(|s| is_mismatch(s, dialect));
+    let rules = link_symbols.config.rules();
+    let mismatch = seen.par_iter().with_min_len(GRAIN).position_first(|s| is_mismatch(s, rules));
     let name = mismatch.and_then(|at| link_symbols.table.names.get(at)).map(|name| lossy(name));
     details.extend(name.map(|name| format!("files differ in type or size of symbol {name}")));
-    if matches!(dialect, Dialect::Bfd | Dialect::Gold) {
+    if rules.prints_gnu_warnings {
         let modules = loaded.par_iter().map(|m| link_symbols.inputs.module_bytes(*m));
         let dsos: Vec<DsoId> = link_symbols.inputs.dsos.ids().filter(|dso| taken[dso.index()]).collect();
         let dsos =
@@ -455,7 +427,7 @@ fn messages(
     details
 }
 
-/// A member that stays out because we couldn't read its symbols might be one that the linker loads.
+/// Members that may be loaded although their symbols can't be read.
 fn lazy_unknowns(
     link_symbols: &LinkSymbols<'_>,
     modules: &[Option<LoadedModule>],
@@ -468,7 +440,7 @@ fn lazy_unknowns(
         )
     };
     let mut limits = Vec::new();
-    let dialect = link_symbols.config.linker.dialect;
+    let rules = link_symbols.config.rules();
     for (item, armap) in link_symbols.inputs.sequence.iter().zip(&link_symbols.armaps) {
         let members: &[ModuleId] = match item {
             SequenceItem::Archive { modules, .. } => modules,
@@ -482,9 +454,9 @@ fn lazy_unknowns(
             let limit = match link_symbols.inputs.modules[module].kind {
                 FileKind::Bitcode => Limit::Bitcode,
                 FileKind::Object => Limit::MalformedObject,
-                // GNU ld and gold ask the archive's symbol table, which has nothing of it.
-                _ if !matches!(dialect, Dialect::Lld | Dialect::Mold | Dialect::Wild) => continue,
-                _ if link_symbols.inputs.modules[module].range.is_empty() && dialect == Dialect::Mold => {
+                // GNU ld and gold go by the archive's symbol table, which does not name it.
+                _ if !rules.reads_all_members => continue,
+                _ if link_symbols.inputs.modules[module].range.is_empty() && rules.skips_odd_members => {
                     continue;
                 }
                 _ => {
@@ -494,12 +466,8 @@ fn lazy_unknowns(
                     continue;
                 }
             };
-            // lld, mold and wild read every member, and complain of one that they can't read.
-            let reads_all = matches!(dialect, Dialect::Lld | Dialect::Mold | Dialect::Wild);
             let named = armap.iter().filter(|(_, m)| *m == module).map(|(s, _)| *s);
-            // mold leaves bitcode to its plugin.
-            let reads_it =
-                reads_all && (limit != Limit::Bitcode || matches!(dialect, Dialect::Lld | Dialect::Wild));
+            let reads_it = rules.reads_all_members && (limit != Limit::Bitcode || !rules.skips_odd_members);
             if armap.is_empty() || named.into_iter().any(wanted) || reads_it {
                 let detail = "an archive member whose symbols can't be read may be in the link".to_owned();
                 limits.push((Some(module), link_limit(limit, detail)));

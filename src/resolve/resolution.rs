@@ -1,6 +1,4 @@
-//! The symbol resolution of a link: what is loaded, and which definition of each name prevails.
-//!
-//! Frozen once it is made; later passes read it by id. Left out: how it is decided, which is each linker's own ([`resolve`](super::resolve())).
+//! The symbol resolution of a link: the loaded modules, and the prevailing definition of each name. Later passes read it by id.
 
 use summaries::{Limit, LimitRecord, SymbolIdx, Visibility};
 
@@ -8,10 +6,10 @@ use crate::ids::{DsoId, IdVec, ModuleId, SymbolId};
 
 /// A limit that concerns the link as a whole.
 pub(crate) fn link_limit(limit: Limit, detail: String) -> LimitRecord {
-    LimitRecord { limit, section: None, offset: None, bytes: 0, detail }
+    LimitRecord::new(limit, detail)
 }
 
-/// Which definition of a name the linker takes.
+/// The definition of a name that the linker takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prevailing {
     /// No definition. Strong if any loaded module refers to it strongly.
@@ -42,15 +40,15 @@ pub struct GlobalSymbol<'a> {
     pub versioned: bool,
     /// A loaded module has a strong undefined symbol of this name.
     pub strong_reference: bool,
-    /// A module of bitcode that is in the link mentions it, or the code that is made of it may: see [`bitcode`](super::bitcode).
+    /// A loaded module of bitcode refers to it, or the code compiled from bitcode may: see [`bitcode`](super::bitcode).
     pub by_bitcode: bool,
-    /// The code that is made of bitcode may refer to it, whatever is mentioned.
+    /// The code compiled from bitcode may refer to it, though no module names it.
     pub by_generated_code: bool,
-    /// The definition that prevails is one of bitcode that asks for no entry of `.dynsym`.
+    /// The prevailing definition is one of bitcode that needs no entry of `.dynsym`.
     pub omittable: bool,
 }
 
-/// What resolve knows of a module that is in the link.
+/// The resolution of a loaded module: its global symbols and its discarded groups.
 #[derive(Debug, Clone, Default)]
 pub struct LoadedModule {
     /// Index of the first non-local symbol in its symbol table.
@@ -61,25 +59,25 @@ pub struct LoadedModule {
     pub discarded_groups: Vec<u32>,
 }
 
-/// What the linker read, in its order.
+/// The files that the linker loads, in its order.
 #[derive(Debug, Default)]
 pub(super) struct Extraction {
     pub(super) loaded: Vec<ModuleId>,
     /// By DSO: the linker takes it.
     pub(super) taken: Vec<bool>,
     pub(super) mentions: Vec<DsoMention>,
-    /// Libraries that are needed whatever prevails.
+    /// Libraries that are needed independently of the prevailing definitions.
     pub(super) referenced: Vec<DsoId>,
-    /// Members that stay out and define what the linker looks for by name, without loading it.
+    /// Members that are not loaded and define names that the linker looks up.
     pub(super) looked_for: Vec<ModuleId>,
-    /// The symbols `__wrap_foo` to which references to a weak `foo` are weak too: lld gives them the binding of the symbol, not of the reference.
+    /// The symbols `__wrap_foo` for a weak `foo`: lld gives references to them the binding of the symbol, not of the reference.
     pub(super) weak_wraps: Vec<SymbolId>,
-    /// What can't be said of it.
+    /// Uncertainties of the extraction, and errors of the linker.
     pub(super) limits: Vec<LimitRecord>,
 }
 
-/// A shared library on the line, where the linker reads it. Linkers mind whether a library comes before or after a
-/// module: for the version of a symbol that both define, for the size of a common one, for what is weak.
+/// A shared library on the line, at its position among the modules. The position decides the version of a symbol that both define,
+/// the size of a common one, and whether a symbol is weak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DsoMention {
     /// The position of the library in [`Inputs::sequence`](crate::inputs::Inputs::sequence).
@@ -90,12 +88,12 @@ pub struct DsoMention {
     pub taken: bool,
 }
 
-/// What resolve knows of a shared library.
+/// The resolution of a shared library: whether it is loaded and needed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DsoState {
-    /// The linker reads it: false for one that GNU ld forgets because nothing before it needed it, or mold because nothing needed it.
+    /// The linker reads it. GNU ld forgets a library that nothing before it needed, mold one that nothing needed.
     pub taken: bool,
-    /// A loaded module refers strongly to a symbol for which its definition prevails, or for gold prevailed for a while.
+    /// A loaded module refers strongly to a symbol with its definition, which prevails or for gold prevailed for a while.
     pub referenced: bool,
 }
 
@@ -105,31 +103,31 @@ pub struct Resolution<'a> {
     pub symbols: IdVec<SymbolId, GlobalSymbol<'a>>,
     /// In the order in which the linker loads them.
     pub loaded: Vec<ModuleId>,
-    /// The loaded modules; `None` is an archive member that stays out.
+    /// The loaded modules; `None` for an archive member that is not loaded.
     pub modules: IdVec<ModuleId, Option<LoadedModule>>,
     pub dsos: IdVec<DsoId, DsoState>,
     /// The mentions of libraries, sorted by what they come after.
     pub dso_mentions: Vec<DsoMention>,
     pub limits: Vec<(Option<ModuleId>, LimitRecord)>,
-    /// Definitions in bitcode that don't prevail and ask more of the linker than the one that does ([`merging`](super::merging)), sorted.
+    /// Definitions in bitcode that don't prevail and constrain the symbol more than the prevailing one ([`merging`](super::merging)), sorted.
     pub demanding: Vec<(ModuleId, SymbolIdx)>,
     /// Modules of bitcode that share the name of their source file with another one, sorted.
     pub same_source: Vec<ModuleId>,
     /// A module of bitcode is in the link.
     pub has_bitcode: bool,
-    /// Members that stay out and that the linker must see all the same, ascending: native ones that it may load for the code that it makes
-    /// of bitcode, and those in which it finds a name that it looks for.
+    /// Members that are not loaded and that the linker must see, ascending: native ones that it may load for code compiled
+    /// from bitcode, and those that define a name that it looks up.
     pub late: Vec<ModuleId>,
 }
 
 impl Resolution<'_> {
-    /// Names of which no loaded module's definition prevails, undefined ones among them: a reference to one needs no module.
+    /// Names whose prevailing definition is in no module, or that have none: a reference to one needs no module.
     pub fn names_needing_no_module(&self) -> impl Iterator<Item = &[u8]> {
         let elsewhere = self.symbols.iter().filter(|s| !matches!(s.prevailing, Prevailing::Module { .. }));
         elsewhere.map(|s| s.name)
     }
 
-    /// The global symbol that symbol table entry `symbol` of `module` names; `None` for a local one.
+    /// The global symbol of entry `symbol` in the symbol table of `module`; `None` for a local one.
     pub fn symbol_id(&self, module: ModuleId, symbol: SymbolIdx) -> Option<SymbolId> {
         let loaded = self.modules[module].as_ref()?;
         let i = symbol.0.checked_sub(loaded.first_global)?;

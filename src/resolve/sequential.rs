@@ -1,15 +1,14 @@
-//! Extraction as GNU ld and gold do it: the line is read once, an archive is searched where it stands, through its
-//! symbol table, again and again until a search adds nothing (bfd/elflink.c `elf_link_add_archive_symbols`,
-//! gold/archive.cc `Archive::add_symbols`); a group repeats its archives until none adds anything.
+//! Extraction as GNU ld and gold do it: the line is read once, and an archive is searched at its position through its
+//! symbol table until a search adds nothing (bfd/elflink.c `elf_link_add_archive_symbols`, gold/archive.cc
+//! `Archive::add_symbols`). A group repeats its archives until none adds anything.
 //!
-//! For GNU ld an `--as-needed` library that nothing before it needs is as if it had not been on the line. A library
-//! before it needs it too, if it does not itself name it in its DT_NEEDED. What GNU ld opens by itself, once all
-//! files of the line are read, extracts nothing and is not looked at here.
+//! GNU ld forgets an `--as-needed` library that nothing before it needs. A library before it needs it too, unless that names it in its own
+//! DT_NEEDED. Libraries that GNU ld opens itself after all files of the line extract nothing and are not modelled here.
 
 use super::link_symbols::LinkSymbols;
 use super::resolution::{DsoMention, Extraction};
 use super::symtab::Entry;
-use crate::config::{Defsym, Dialect};
+use crate::config::{Defsym, Flavor};
 use crate::ids::{DsoId, Id, ModuleId, SymbolId};
 use crate::inputs::SequenceItem;
 
@@ -36,18 +35,18 @@ struct Sequential<'w, 'a> {
     regular_reference: Vec<bool>,
     /// The first DSO that was taken and refers to it strongly.
     dynamic_reference: Vec<Option<DsoId>>,
-    /// What the DSOs so far name in their DT_NEEDED, with the name of the DSO that does, and whether it was taken.
+    /// The DT_NEEDED names of the DSOs so far, each with the name of its DSO, and whether that was taken.
     needed_names: Vec<(&'w str, &'w str, bool)>,
     is_loaded: Vec<bool>,
     loaded: Vec<ModuleId>,
     dso_seen: Vec<bool>,
     mentions: Vec<DsoMention>,
-    /// Libraries to which a symbol belonged when a module referred to it. gold records them, whatever prevails later (gold/resolve.cc,
-    /// `Symbol_table::resolve`, which marks the library at the reference).
+    /// Libraries that owned a symbol when a module referred to it. gold records them, even if another definition prevails later
+    /// (gold/resolve.cc, `Symbol_table::resolve`, which marks the library at the reference).
     referenced: Vec<DsoId>,
-    /// What GNU ld has not come to.
+    /// The `--defsym` options that GNU ld has not reached.
     defsym: &'w [Defsym],
-    /// What expressions define in the end: gold extracts no member for it (`Archive::should_include_member`, gold/archive.cc).
+    /// Symbols that expressions define in the end: gold extracts no member for them (`Archive::should_include_member`, gold/archive.cc).
     pending: Vec<SymbolId>,
 }
 
@@ -56,7 +55,7 @@ pub(super) fn extract(link_symbols: &LinkSymbols<'_>) -> Extraction {
     let symbols = link_symbols.table.names.len();
     let mut s = Sequential {
         link_symbols,
-        gold: link_symbols.config.linker.dialect == Dialect::Gold,
+        gold: link_symbols.config.linker.flavor == Flavor::Gold,
         states: vec![SequentialState::New; symbols],
         regular_reference: vec![false; symbols],
         dynamic_reference: vec![None; symbols],
@@ -136,8 +135,8 @@ impl Sequential<'_, '_> {
         }
     }
 
-    /// Where the option stands GNU ld defines the name of a `--defsym` and refers to what its expression names. That is done by
-    /// `open_input_bfds` in ld/ldlang.c.
+    /// GNU ld defines the name of a `--defsym` at the option's position, and refers to the names in its expression
+    /// (`open_input_bfds` in ld/ldlang.c).
     fn come_to_expressions(&mut self, input: usize) {
         while let Some((defsym, rest)) = self.defsym.split_first()
             && defsym.inputs_before <= input
@@ -266,12 +265,12 @@ impl Sequential<'_, '_> {
         }
         for (id, symbol) in self.link_symbols.dso_symbols(dso) {
             if !symbol.defined {
-                // Both linkers look up what a library leaves undefined as what a module does.
+                // Both linkers treat undefined symbols of a library like those of a module.
                 let reference = self.link_symbols.wrapped_reference(id);
                 if !symbol.weak {
                     self.dynamic_reference[reference.index()].get_or_insert(dso);
                 }
-                // Else it means `name@version`, which no archive's symbol table has. gold lets the version go with the name.
+                // With a version it means `name@version`, which no armap has. gold drops the version if the name is wrapped.
                 if symbol.version.is_none() || self.gold && reference != id {
                     self.refer(reference, symbol.weak, false);
                 }
@@ -311,8 +310,8 @@ impl Sequential<'_, '_> {
     }
 }
 
-/// Whether a library of this name comes along with one that was taken, directly or by way of others (elflink.c
-/// `on_needed_list`: the others are looked for further up the list only, so that it ends).
+/// Whether a library of this name is needed by one that was taken, directly or through others. These are searched further up the list only,
+/// so that the search ends (elflink.c `on_needed_list`).
 fn is_on_list(name: &str, list: &[(&str, &str, bool)]) -> bool {
     let mut wanted = vec![(name, list.len())];
     while let Some((name, end)) = wanted.pop() {

@@ -1,7 +1,7 @@
-//! Names to dense ids: the one place where a name is hashed, once for each mention.
+//! Names to dense ids: the one place where a name is hashed, once for each occurrence.
 //!
-//! Interning runs in parallel on a sharded map, yet ids don't depend on the schedule: a name gets a provisional number as it comes, and in the
-//! end the rank of its first mention (by list, then by place in the list). Nothing iterates over the map.
+//! Interning runs in parallel on a sharded map, yet ids don't depend on the schedule. A name first gets a provisional number, and in the
+//! end the rank of its first occurrence (by list, then by place in the list). Nothing iterates over the map.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -32,7 +32,7 @@ impl Hash for HashedName<'_> {
     }
 }
 
-/// A name of any lifetime, as the map is asked for one.
+/// A name of any lifetime, for look-ups in the map.
 trait AnyName {
     fn hashed(&self) -> HashedName<'_>;
 }
@@ -63,7 +63,7 @@ impl PartialEq for dyn AnyName + '_ {
 
 impl Eq for dyn AnyName + '_ {}
 
-/// Locks of the map: so many more than threads that these seldom wait for each other.
+/// The number of locks of the map: so many more than threads that threads seldom wait.
 fn shards() -> usize {
     (64 * rayon::current_num_threads()).next_power_of_two()
 }
@@ -85,7 +85,7 @@ impl<'a> SymbolTable<'a> {
         let total: usize = lists.iter().map(Vec::len).sum();
         let map: DashMap<HashedName<'a>, u32, FxBuildHasher> =
             DashMap::with_capacity_and_hasher_and_shard_amount(total / 2, FxBuildHasher, shards());
-        // By provisional number, the first mention. No number is before its entry is in the map.
+        // By provisional number, the first occurrence. A number is in use only after its entry is in the map.
         let firsts: Vec<AtomicU64> = (0..total).into_par_iter().map(|_| AtomicU64::new(u64::MAX)).collect();
         let next = AtomicU32::new(0);
         let mut ids: Vec<Vec<SymbolId>> = lists
@@ -97,7 +97,7 @@ impl<'a> SymbolTable<'a> {
                         .entry(HashedName::new(name))
                         .or_insert_with(|| next.fetch_add(1, Ordering::Relaxed));
                     let (first, here) = (&firsts[number as usize], (l as u64) << 32 | i as u64);
-                    // Most are no first mention, and reading is cheaper than writing where several threads do.
+                    // Few are first occurrences, and a read is cheaper than a contended write.
                     if here < first.load(Ordering::Relaxed) {
                         first.fetch_min(here, Ordering::Relaxed);
                     }
@@ -119,7 +119,7 @@ impl<'a> SymbolTable<'a> {
         (SymbolTable { map, ids: ranks, names }, ids)
     }
 
-    /// The id of a name, if anything in the link mentions it.
+    /// The id of a name, if any file or option of the link has it.
     pub fn find(&self, name: &[u8]) -> Option<SymbolId> {
         self.map.get(&HashedName::new(name) as &dyn AnyName).map(|number| self.ids[*number as usize])
     }

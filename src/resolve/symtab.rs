@@ -1,8 +1,7 @@
-//! What resolution needs of a module's symbol table: its global names, where each is defined, its COMDAT groups.
+//! The symbol table of a module for resolution: its global names, their definitions, its COMDAT groups.
 //!
-//! Read for every module, also for the archive members that stay out, so it does nothing else: no relocation is
-//! touched. A table that can't be read gives `None`; the module then has no symbols for us, and the caller
-//! prunes nothing if the module is in the link.
+//! It is read for every module, also for members that are not loaded, so it touches no relocation. A table that can't be read gives `None`:
+//! the module has no symbols, and nothing is pruned if it is in the link.
 
 use object::LittleEndian;
 use object::elf;
@@ -10,13 +9,13 @@ use object::read::elf::{FileHeader, SectionHeader, Sym};
 use summaries::Visibility;
 
 use super::symbol_table::HashedName;
-use crate::config::Dialect;
 use crate::inputs::SymbolType;
+use crate::linker_rules::LinkerRules;
 
 type Elf = elf::FileHeader64<LittleEndian>;
 const LE: LittleEndian = LittleEndian;
 
-/// What kind of entry a global symbol is.
+/// The kind of definition of a global symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entry {
     Undefined,
@@ -31,7 +30,7 @@ pub(super) enum Entry {
 /// An entry of the symbol table that is not local.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Global<'a> {
-    /// As in the string table: may carry `@version`.
+    /// The name in the string table, maybe with `@version`.
     pub(super) name: &'a [u8],
     /// There is an `@` in the name, so that it may carry a version.
     pub(super) versioned: bool,
@@ -44,20 +43,20 @@ pub(super) struct Global<'a> {
     pub(super) visibility: Visibility,
     /// A definition in bitcode that asks for no entry of `.dynsym` ([`summaries::bitcode::symbols::LinkerSymbol::omittable`]).
     pub(super) omittable: bool,
-    /// A value of bitcode whose address means nothing.
+    /// A value of bitcode whose address is insignificant.
     pub(super) unnamed_addr: bool,
 }
 
 impl<'a> Global<'a> {
-    /// The name by which it is resolved.
+    /// The name without a default version, for resolution.
     pub(super) fn stem(&self) -> &'a [u8] {
         if self.versioned { stem(self.name) } else { self.name }
     }
 }
 
-/// The name by which a symbol is resolved: `foo@@V` is the default version of `foo` and means it.
+/// The name of a symbol for resolution: `foo@@V` is the default version of `foo`, and both are one symbol.
 pub(super) fn stem(name: &[u8]) -> &[u8] {
-    // Nearly no name has one.
+    // Few names have a version.
     let at = name.contains(&b'@').then(|| name.windows(2).position(|w| w == b"@@")).flatten();
     at.map_or(name, |at| &name[..at])
 }
@@ -77,14 +76,14 @@ pub(super) struct ModuleSymbols<'a> {
     pub(super) first_global: u32,
     pub(super) globals: Vec<Global<'a>>,
     pub(super) comdats: Vec<Comdat<'a>>,
-    /// A global symbol that is defined in a section which no output has.
+    /// A global symbol that is defined in a section that no output has.
     pub(super) excluded: Option<&'a [u8]>,
     /// The names of the source files, of bitcode alone.
     pub(super) sources: Vec<Box<[u8]>>,
 }
 
-/// The symbols of which GNU ld and gold print a warning when something refers to them: those with a section
-/// `.gnu.warning.SYMBOL` in this object or shared library.
+/// The symbols with a section `.gnu.warning.SYMBOL` in this object or shared library: GNU ld and gold print a warning for references
+/// to them.
 pub(super) fn warned_symbols(data: &[u8]) -> Vec<&[u8]> {
     let read = || {
         let header = Elf::parse(data).ok()?;
@@ -95,8 +94,8 @@ pub(super) fn warned_symbols(data: &[u8]) -> Vec<&[u8]> {
     read().unwrap_or_default()
 }
 
-/// Read them for a linker of this dialect; `None` if the file is not a well-formed x86-64 relocatable object.
-pub(super) fn read(data: &[u8], dialect: Dialect) -> Option<ModuleSymbols<'_>> {
+/// The symbols for a linker with these rules; `None` if the file is not a well-formed x86-64 relocatable object.
+pub(super) fn read<'a>(data: &'a [u8], rules: &LinkerRules) -> Option<ModuleSymbols<'a>> {
     let header = Elf::parse(data).ok()?;
     if !header.is_little_endian()
         || header.e_machine(LE) != elf::EM_X86_64
@@ -133,8 +132,7 @@ pub(super) fn read(data: &[u8], dialect: Dialect) -> Option<ModuleSymbols<'_>> {
             ty: SymbolType::of(symbol.st_type()),
             size: symbol.st_size(LE),
             visibility: match symbol.st_visibility() {
-                // wild knows hidden and protected ones, and exports this like a default one.
-                elf::STV_INTERNAL if dialect == Dialect::Wild => Visibility::Default,
+                elf::STV_INTERNAL if rules.exports_internal => Visibility::Default,
                 elf::STV_INTERNAL => Visibility::Internal,
                 elf::STV_HIDDEN => Visibility::Hidden,
                 elf::STV_PROTECTED => Visibility::Protected,
@@ -146,7 +144,7 @@ pub(super) fn read(data: &[u8], dialect: Dialect) -> Option<ModuleSymbols<'_>> {
     }
     let mut excluded = Vec::new();
     for (index, section) in sections.enumerate() {
-        // Those of types of LLVM's are tables for linkers.
+        // Sections of LLVM's types are tables for linkers.
         let flags = section.sh_flags(LE).0 & (elf::SHF_EXCLUDE.0 | elf::SHF_ALLOC.0);
         if flags == elf::SHF_EXCLUDE.0 && section.sh_type(LE).0 < elf::SHT_LOOS {
             excluded.push(index.0 as u32);

@@ -1,53 +1,35 @@
-//! Extraction as wild does it, and what of its resolution can't be said (libwild/src: resolution.rs, symbol_db.rs).
+//! Extraction as wild does it, and the limits of its model (libwild/src: resolution.rs, symbol_db.rs).
 //!
-//! A reference means the first file of the line that defines the name, be it loaded or not, a library, or wild
-//! itself; a strong one loads that file. Only a reference of other than default visibility passes libraries over, for
-//! the best definition elsewhere. A file counts once, where it is first named. Which definition then prevails among
-//! loaded files is decided as by others, but for groups: wild discards none, it leaves copies to garbage collection.
+//! A reference means the first definition on the line: in a file, loaded or not, in a library, or in wild itself. A strong reference loads
+//! that file. A reference of other than default visibility skips libraries, for the best definition elsewhere. A file counts once, at its
+//! first mention. The prevailing definition among loaded files is decided as by other linkers. wild discards no groups.
 //!
-//! Members that stay out have their say in wild (they take weak references, their visibility counts), and aren't on the
-//! pruned line. Where that could be seen there is a limit, and so where wild reads a script or an option in a way of its own.
+//! In wild, members that are not loaded satisfy weak references, and their visibility counts. They aren't on the pruned line.
+//! Where that matters there is a limit, and so there is for scripts and options that wild reads differently.
 
 use rustc_hash::FxHashSet;
 use summaries::{Limit, LimitRecord, SymbolIdx, Visibility};
 
 use super::link_symbols::LinkSymbols;
 use super::linker_defined::entry_symbol;
+use super::merging;
 use super::mold::{self, MoldFile, Provider};
 use super::resolution::{Extraction, Prevailing, Resolution, link_limit};
-use super::symtab::{Entry, Global, ModuleSymbols};
+use super::symtab::{Entry, Global};
 use crate::ids::{Id, ModuleId, SymbolId};
 use crate::inputs::{DsoSymbol, FileKind, SequenceItem};
 
 /// Names that wild defines before it reads any file (elf.rs, `create_linker_defined_symbols`): a member that defines one
 /// too is not loaded for it.
+#[rustfmt::skip]
 const FIRST: &[&str] = &[
-    "_DYNAMIC",
-    "_GLOBAL_OFFSET_TABLE_",
-    "_TLS_MODULE_BASE_",
-    "__bss_start",
-    "__ehdr_start",
-    "__end",
-    "__etext",
-    "__executable_start",
-    "__fini_array_end",
-    "__fini_array_start",
-    "__init_array_end",
-    "__init_array_start",
-    "__preinit_array_end",
-    "__preinit_array_start",
-    "__rela_iplt_end",
-    "__rela_iplt_start",
-    "__tdata_start",
-    "_edata",
-    "_end",
-    "_etext",
-    "edata",
-    "end",
-    "etext",
+    "_DYNAMIC", "_GLOBAL_OFFSET_TABLE_", "_TLS_MODULE_BASE_", "__bss_start", "__ehdr_start", "__end", "__etext",
+    "__executable_start", "__fini_array_end", "__fini_array_start", "__init_array_end", "__init_array_start",
+    "__preinit_array_end", "__preinit_array_start", "__rela_iplt_end", "__rela_iplt_start", "__tdata_start", "_edata",
+    "_end", "_etext", "edata", "end", "etext",
 ];
 
-/// Who defines each name, in the order in which wild asks.
+/// The files that define each name, in the order in which wild asks.
 struct DefiningFiles<'f> {
     files: &'f [MoldFile],
     /// The first file of the line that defines each symbol.
@@ -112,58 +94,27 @@ pub(super) fn extract(link_symbols: &LinkSymbols<'_>) -> Extraction {
     let files = mold::files(link_symbols);
     let definers = DefiningFiles::new(link_symbols, &files);
     let alive = load(link_symbols, &definers);
-    let mut extraction =
-        Extraction { taken: vec![false; link_symbols.inputs.dsos.len()], ..Extraction::default() };
-    let mut first_after: Vec<Option<usize>> = vec![None; link_symbols.inputs.dsos.len()];
-    for (file, alive) in files.iter().zip(&alive) {
-        match file.provider {
-            Provider::Module(m) if *alive => extraction.loaded.push(m),
-            Provider::Module(_) => {}
-            Provider::Dso(dso) => {
-                extraction.taken[dso.index()] = *alive;
-                first_after[dso.index()] = Some(extraction.loaded.len());
-            }
-        }
-    }
-    // One that isn't loaded stands on the line all the same: that there is one makes the output dynamic.
-    extraction.mentions = mold::mentions(link_symbols, first_after, extraction.loaded.len());
+    // A library that isn't loaded stays on the line: it makes the output dynamic.
+    let mut extraction = mold::extraction(link_symbols, &files, &alive, false);
     extraction.limits = mentioned_again(link_symbols);
     extraction
 }
 
-/// Which files are loaded, by the number of the file.
+/// By file: it is loaded.
 fn load(link_symbols: &LinkSymbols<'_>, definers: &DefiningFiles<'_>) -> Vec<bool> {
     let files = definers.files;
-    let mut alive = vec![false; files.len()];
-    let mut work: Vec<usize> = Vec::new();
-    let mut mark = |file: usize, work: &mut Vec<usize>| {
-        if !std::mem::replace(&mut alive[file], true) {
-            work.push(file);
-        }
-    };
-    for (i, file) in files.iter().enumerate() {
-        if !file.lazy {
-            mark(i, &mut work);
-        }
-    }
     // It looks for the default entry for a shared library too.
     let entry = entry_symbol(link_symbols.config, &link_symbols.inputs.scripts)
         .unwrap_or_else(|| "_start".to_owned());
-    for symbol in link_symbols.demanded().into_iter().chain(link_symbols.table.find(entry.as_bytes())) {
-        if let Some(file) = definers.meant(link_symbols.wrapped_reference(symbol), Visibility::Default) {
-            mark(file, &mut work);
-        }
-    }
-    while let Some(file) = work.pop() {
-        for reference in references(link_symbols, &files[file]).into_iter().filter(|r| !r.weak) {
-            let Some(meant) = definers.meant(reference.symbol, reference.visibility) else { continue };
-            let dso = |file: usize| matches!(files[file].provider, Provider::Dso(_));
-            if !(dso(file) && dso(meant)) {
-                mark(meant, &mut work);
-            }
-        }
-    }
-    alive
+    let demanded = link_symbols.demanded().into_iter().chain(link_symbols.table.find(entry.as_bytes()));
+    let demanded =
+        demanded.filter_map(|s| definers.meant(link_symbols.wrapped_reference(s), Visibility::Default));
+    mold::mark(files, demanded, |file| {
+        let is_dso = |file: usize| matches!(files[file].provider, Provider::Dso(_));
+        let strong = references(link_symbols, &files[file]).into_iter().filter(|r| !r.weak);
+        let meant = strong.filter_map(|r| definers.meant(r.symbol, r.visibility));
+        meant.filter(|meant| !(is_dso(file) && is_dso(*meant))).collect()
+    })
 }
 
 /// An undefined symbol of a file.
@@ -185,7 +136,7 @@ fn references(link_symbols: &LinkSymbols<'_>, file: &MoldFile) -> Vec<Reference>
             link_symbols.linked_globals(m).filter(undefined).map(reference).collect()
         }
         Provider::Dso(dso) => {
-            // Of a version it means a definition of that version, and none of a plain name.
+            // A reference with a version means a definition of that version, never of a plain name.
             let undefined = link_symbols.dso_symbols(dso).filter(|(_, s)| !s.defined && s.version.is_none());
             let reference = |(symbol, s): (SymbolId, &DsoSymbol)| {
                 let symbol = link_symbols.wrapped_reference(symbol);
@@ -196,7 +147,7 @@ fn references(link_symbols: &LinkSymbols<'_>, file: &MoldFile) -> Vec<Reference>
     }
 }
 
-/// Files that are named again in another way, or by another name: wild knows a file by its absolute path.
+/// Files that are named again in another way, or by another path: wild knows a file by its absolute path.
 fn mentioned_again(link_symbols: &LinkSymbols<'_>) -> Vec<LimitRecord> {
     type ExtractedNames<'s> = (FxHashSet<(u32, bool, &'s str)>, FxHashSet<u32>);
     let (mut ways, mut files): ExtractedNames<'_> = Default::default();
@@ -219,7 +170,7 @@ fn mentioned_again(link_symbols: &LinkSymbols<'_>) -> Vec<LimitRecord> {
     limits
 }
 
-/// Whether both definitions are in groups: wild takes the first of such and complains of none.
+/// Whether both definitions are in groups: wild takes the first of these and reports no duplicate.
 pub(super) fn in_groups(link_symbols: &LinkSymbols<'_>, definitions: [(ModuleId, Entry); 2]) -> bool {
     let in_group = |(module, entry): &(ModuleId, Entry)| {
         let (Entry::Section(section), Some(m)) = (entry, &link_symbols.modules[module.index()]) else {
@@ -230,7 +181,7 @@ pub(super) fn in_groups(link_symbols: &LinkSymbols<'_>, definitions: [(ModuleId,
     definitions.iter().all(in_group)
 }
 
-/// Where the pruned link, without the members that stay out, could resolve otherwise than the plain one.
+/// Symbols for which the pruned link, without members that are not loaded, could resolve differently from the plain one.
 pub(super) fn limits(link_symbols: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Vec<LimitRecord> {
     let mut details = Vec::new();
     let files = mold::files(link_symbols);
@@ -281,14 +232,10 @@ pub(super) fn limits(link_symbols: &LinkSymbols<'_>, resolution: &Resolution<'_>
 }
 
 fn own_visibility(link_symbols: &LinkSymbols<'_>, module: ModuleId, symbol: SymbolIdx) -> Visibility {
-    let of = |m: &ModuleSymbols<'_>| {
-        let global = m.globals.get(symbol.0.checked_sub(m.first_global)? as usize)?;
-        Some(global.visibility)
-    };
-    link_symbols.modules[module.index()].as_ref().and_then(of).unwrap_or(Visibility::Default)
+    merging::definition(link_symbols, module, symbol).map_or(Visibility::Default, |global| global.visibility)
 }
 
-/// Names and scripts that wild takes in another way than others.
+/// Names and scripts that wild treats differently from other linkers.
 fn of_options(link_symbols: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Vec<String> {
     let mut details = Vec::new();
     let config = link_symbols.config;
@@ -310,8 +257,8 @@ fn of_options(link_symbols: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Ve
             details.push(format!("--wrap={name} without a __wrap_{name}, or with a __real_{name}"));
         }
     }
-    // The member of a thin archive goes by its own name there, and what is between --start-lib and --end-lib by that of its
-    // file; on the pruned line one is in an archive, and the other isn't.
+    // wild knows the member of a thin archive by its own name, and a file between --start-lib and --end-lib by that of the file. On the
+    // pruned line the first is in an archive, and the second isn't.
     let by_own_name = |item: &SequenceItem| match item {
         SequenceItem::Object { lazy, .. } => *lazy,
         SequenceItem::Archive { file, .. } => link_symbols.inputs.files[*file].kind == FileKind::ThinArchive,
@@ -320,7 +267,7 @@ fn of_options(link_symbols: &LinkSymbols<'_>, resolution: &Resolution<'_>) -> Ve
     if !config.exclude_libs.is_empty() && link_symbols.inputs.sequence.iter().any(by_own_name) {
         details.push("--exclude-libs beside a thin archive or --start-lib".to_owned());
     }
-    // Of each kind the last one counts.
+    // Only the last one of each kind counts.
     let lists = config.dynamic_lists.len() + config.export_dynamic_lists.len();
     if config.version_scripts.len() > 1 || lists > 1 {
         details.push("several version scripts or lists of symbols".to_owned());

@@ -1,13 +1,13 @@
-//! The cache of summaries and of pruned objects: a folder of files that are named by the hash of what they are made of.
+//! The cache of summaries and pruned objects: a folder of files that are named by the hash of their inputs.
 //!
-//! The key of a summary covers the bytes of the module, which of its atoms live where only those are read, what was asked (the granularity of
-//! its atoms, and whether debug information is left out), the sources of the crate that makes it (the schema version), and the version of lto-prune; that of an object covers the key of its summary, its plan and this executable, so an entry is never stale.
-//! An entry ends with its own hash: what a crash or a full disk left behind is seen, ignored and replaced. Entries
-//! appear by rename, so concurrent links see whole ones only. No error of the cache is an error of the link. It is written to once the inputs
-//! were found to be what they were when they were hashed. A folder of somebody else, or to which others may write, is not used.
+//! The key of a summary covers the module's bytes, the live atoms if only those are read, the options, the sources of the crate that
+//! makes it (the schema version), and the version of lto-prune. That of an object covers the key of its summary, its plan and this
+//! executable. So an entry is never stale. An entry ends with its own hash: damaged ones are ignored and replaced. Entries appear by
+//! rename, so that concurrent links see only whole ones. No error of the cache is an error of the link. It is written only after
+//! the inputs were found unchanged. A folder of another user, or one that others may write to, is not used.
 //!
-//! Modules are found by their bytes, not by path and time: a file that is written twice within one tick of the clock has one time and other bytes,
-//! and hashing costs little beside dividing. Left out: modules that are read as fast as an entry is (`pays`).
+//! Modules are found by bytes, not by path and time, because a file that is written twice within a tick keeps its time; hashing costs little next to
+//! dividing. Modules that are read as fast as an entry are not cached (`pays`).
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -29,14 +29,14 @@ use crate::inputs::mapped::MappedFile;
 use crate::made_ahead;
 use crate::summarize::pack::{Pack, Packed};
 
-/// What names of files begin with that are no entries yet.
+/// The prefix of files that are not entries yet.
 const TEMPORARY: &str = ".lto-prune-new-";
-/// How much the cache may hold, in bytes, unless said otherwise.
+/// The default size limit of the cache, in bytes.
 pub const DEFAULT_LIMIT: u64 = 1 << 30;
 
-/// An entry that is used is marked so at most this often: the mark is a write.
+/// A used entry gets a new time at most this often, because that is a write.
 const TOUCH_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// The folder is looked through at most this often, unless one process alone fills an eighth of it.
+/// The folder is trimmed at most this often, unless one process alone fills an eighth of it.
 const TRIM_INTERVAL: Duration = Duration::from_secs(10 * 60);
 /// A section of code of so many bytes takes longer to divide than an entry takes to find and to read.
 const LARGE_SECTION: u64 = 8 << 10;
@@ -44,38 +44,38 @@ const LARGE_SECTION: u64 = 8 << 10;
 const PACKED_SECTION: u64 = 1 << 10;
 /// LLVM bitcode of so many bytes takes longer to read than an entry takes to find and to read.
 const LARGE_BITCODE: usize = 8 << 10;
-/// Name of the file whose time says when the folder was last looked through.
+/// Name of the file whose time is that of the last trim.
 const STAMP: &str = "trimmed";
 
-/// What an entry is found by.
+/// The name of an entry: a hash of its inputs.
 pub type CacheKey = [u8; 32];
 
-/// What the summary of a module is found by.
+/// The place of a module's summary in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModuleKey {
     pub key: CacheKey,
     /// It was not found in the cache.
     pub is_new: bool,
-    /// It is in the pack of the link, and not an entry of its own.
+    /// It is in the pack of the link, and has no entry of its own.
     pub is_packed: bool,
 }
 
-/// The cache of a link, and what the summaries of its modules are found by.
+/// The cache of a link, and the keys of its modules' summaries.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LinkCache<'c> {
     pub cache: Option<&'c Cache>,
     pub pack: Option<&'c Pack>,
-    /// The elements are in load order; `None` where the cache was not asked.
+    /// The elements are in load order; `None` for modules that are not looked up.
     pub keys: &'c [Option<ModuleKey>],
 }
 
 impl LinkCache<'_> {
-    /// The cache for writing: none where an input is not what was hashed any more.
+    /// The cache for writing; without one if an input changed since it was hashed.
     pub fn if_unchanged(self, inputs: &Inputs) -> Self {
         LinkCache { cache: self.cache.filter(|_| inputs.changed_file().is_none()), ..self }
     }
 
-    /// Keep the new ones of these summaries, which are in load order. No link needs to wait for it.
+    /// Store the new ones of these summaries, which are in load order. No link needs to wait for it.
     pub fn put_new(&self, summaries: &[&ModuleSummary]) {
         let Some(cache) = self.cache else { return };
         let summaries: Vec<Cow<'_, ModuleSummary>> =
@@ -112,7 +112,7 @@ impl LinkCache<'_> {
     }
 }
 
-/// A summary as the front end made it. The estimate of a link adds a limit to modules that are not worth decoding in that link; others decide anew.
+/// A summary as the front end made it. The estimate adds a limit to modules that are not worth decoding, which holds only in that link.
 fn without_decisions(summary: &ModuleSummary) -> Cow<'_, ModuleSummary> {
     let is_of_link = |record: &LimitRecord| record.limit == Limit::NotWorth;
     if !summary.limits.iter().any(is_of_link) {
@@ -123,13 +123,13 @@ fn without_decisions(summary: &ModuleSummary) -> Cow<'_, ModuleSummary> {
     Cow::Owned(own)
 }
 
-/// The hash that stands for what is known of an input if only some of its atoms live.
+/// The hash of an input of which only some atoms are live.
 pub(super) fn hash_of_part(input: &InputHash, live: &[bool]) -> InputHash {
     hash_of_parts(&[input, &live.iter().map(|live| u8::from(*live)).collect::<Vec<_>>()])
 }
 
-/// Whether a module is looked up: LLVM bitcode, whose bodies have to be read, and objects of which one section has most of the code. Objects with a
-/// section for each function are summarised in the time that it takes to hash them.
+/// Whether a module is looked up: LLVM bitcode, whose bodies have to be read, and objects with most of their code in one section. Objects
+/// with a section for each function are summarised in the time that hashing takes.
 pub(super) fn pays(bytes: &[u8]) -> bool {
     if bitcode::is_bitcode(bytes) {
         return bytes.len() >= LARGE_BITCODE;
@@ -150,9 +150,9 @@ fn pays_in_pack(bytes: &[u8]) -> bool {
 #[derive(Debug)]
 pub struct Cache {
     dir: PathBuf,
-    /// How many bytes the folder may have before old entries go.
+    /// The size in bytes above which old entries are removed.
     limit: u64,
-    /// Bytes that this process has written since it last looked through the folder.
+    /// Bytes that this process has written since its last trim.
     written: AtomicU64,
     is_refused: OnceLock<bool>,
 }
@@ -184,7 +184,7 @@ impl Cache {
         without_checksum(&self.open(key)?).map(<[u8]>::to_vec)
     }
 
-    /// The file of the entry with this key: its contents, which are not checked, and their checksum.
+    /// The file of the entry with this key: its contents, not yet checked, and their checksum.
     pub fn open(&self, key: &CacheKey) -> Option<MappedFile> {
         if self.is_refused() {
             return None;
@@ -196,7 +196,7 @@ impl Cache {
         Some(entry)
     }
 
-    /// Make an entry. A cache that can't be written costs time and nothing else.
+    /// Make an entry. An error only costs time.
     pub fn write(&self, key: &CacheKey, contents: &[u8]) {
         if self.write_entry(key, contents).is_ok() {
             self.written.fetch_add(contents.len() as u64, Ordering::Relaxed);
@@ -210,7 +210,7 @@ impl Cache {
         if self.is_refused() {
             return Err(std::io::ErrorKind::PermissionDenied.into());
         }
-        // Dropped on an error, and then removed; left behind by a kill, it is trimmed like an entry.
+        // On an error it is dropped and so removed; after a kill it is trimmed like an entry.
         let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&self.dir)?;
         file.write_all(contents)?;
         file.write_all(&hash(contents))?;
@@ -227,14 +227,14 @@ impl Cache {
         let _ = fs::remove_file(self.path(key));
     }
 
-    /// Why the folder is not used, although it is there ([`made_ahead::is_trusted`]).
+    /// The reason why an existing folder is not used ([`made_ahead::is_trusted`]).
     pub fn refusal(&self) -> Option<String> {
         let meta = fs::metadata(&self.dir).ok().filter(fs::Metadata::is_dir)?;
         made_ahead::refusal(&made_ahead::is_trusted(&self.dir, &meta, None).err()?)
     }
 
-    /// Remove the entries that were not used for longest, if the folder holds too much. Looks only if this process wrote
-    /// something, and no process has looked for a while.
+    /// Remove the least recently used entries if the folder is too large. It is checked only if this process wrote something, and
+    /// no process has checked recently.
     pub fn trim_when_due(&self) {
         let written = self.written.load(Ordering::Relaxed);
         let stamp = self.dir.join(STAMP);
@@ -244,7 +244,7 @@ impl Cache {
             return;
         }
         self.written.store(0, Ordering::Relaxed);
-        // Before the work, so that links that end now don't do it too.
+        // The stamp comes first, so that links that end now don't trim too.
         if fs::write(&stamp, b"").is_ok() {
             self.trim();
         }
@@ -257,10 +257,10 @@ impl Cache {
             let name = entry.file_name();
             let is_entry = |name: &[u8]| name.len() == 64 && name.iter().all(u8::is_ascii_hexdigit);
             let Ok(meta) = entry.metadata() else { continue };
-            // Whoever names a folder that holds other files keeps those.
-            if !is_entry(name.as_encoded_bytes())
-                && !name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes())
-            {
+            // Other files in the folder are kept.
+            let is_ours = is_entry(name.as_encoded_bytes())
+                || name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes());
+            if !is_ours {
                 continue;
             }
             if let (true, Ok(modified)) = (meta.is_file(), meta.modified()) {
@@ -276,7 +276,7 @@ impl Cache {
             if total <= self.limit / 4 * 3 {
                 break;
             }
-            // Another process may have been here first; its gain is ours.
+            // Another process may have removed it first.
             let _ = fs::remove_file(path);
             total = total.saturating_sub(size);
         }
@@ -301,11 +301,11 @@ pub(super) fn key(input: &InputHash, options: impl Into<SummaryOptions>) -> Cach
 }
 
 fn younger_than(time: SystemTime, age: Duration) -> bool {
-    // A time in the future is one of another clock.
+    // A time in the future is of another clock.
     SystemTime::now().duration_since(time).is_ok_and(|elapsed| elapsed < age)
 }
 
-/// Set the time of an entry by which [`Cache::trim`] sorts; access times are often not kept.
+/// Set the time of an entry, by which [`Cache::trim`] sorts; access times are often not kept.
 fn mark_used(path: &Path, meta: &fs::Metadata) {
     if meta.modified().is_ok_and(|t| younger_than(t, TOUCH_INTERVAL)) {
         return;
@@ -354,7 +354,7 @@ pub(super) mod tests {
         assert_eq!(cache.get(&key), None);
         cache.put(&key, &summary(b"y"));
         assert_eq!(cache.get(&key), Some(summary(b"y")));
-        // An entry under the name of another is not taken for it, nor does one granularity stand for the other.
+        // An entry under the name of another is refused, and so is one of another granularity.
         for other in [key_of_input(b"other"), super::key(&hash(b"module"), Granularity::Functions)] {
             assert_eq!(cache.get(&other), None);
             fs::copy(&path, cache.path(&other)).unwrap();
@@ -379,7 +379,7 @@ pub(super) mod tests {
         }
         // The oldest is used and so becomes the youngest.
         assert!(cache.get(&keys[0]).is_some());
-        // What is no entry stays, however old and large it is.
+        // Other files are kept, however old and large they are.
         let other = dir.path().join("thesis.txt");
         fs::write(&other, [0; 20_000]).unwrap();
         File::options().append(true).open(&other).unwrap().set_modified(old).unwrap();

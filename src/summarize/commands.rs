@@ -1,7 +1,7 @@
-//! `lto-prune summarize` and `lto-prune dump`: summaries ahead of the link, and in a form for people.
+//! `lto-prune summarize` and `lto-prune dump`: summaries ahead of the link, and their text form.
 //!
-//! Unlike the pass, these are asked for by a person or a build system, so what can't be read or written is an error.
-//! Input kinds are told by content. A limit in a summary is none: it says how the link will treat the module.
+//! Unlike in the pass, unreadable and unwritable files are errors. Input kinds are recognised by content. A limit in a summary is
+//! no error: it says how the link will treat the module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -43,7 +43,7 @@ pub fn summarize_command(args: &[OsString]) -> Result<()> {
         fs::create_dir_all(&output)
             .map_err(|e| Error::io(Stage::Summarise, &output, "make the folder", e))?;
     }
-    // Names first: nothing is written if two inputs would overwrite each other.
+    // Names come first: nothing is written if two inputs would overwrite each other.
     let mut targets: BTreeMap<PathBuf, &ModuleSource> = BTreeMap::new();
     for module in &modules {
         let target = if single { output.clone() } else { output.join(format!("{}.ltosum", module.name)) };
@@ -63,7 +63,7 @@ pub fn summarize_command(args: &[OsString]) -> Result<()> {
     Ok(())
 }
 
-/// The interface of each input: `OUT` for one, below it at the input's path for several, as a link looks for them.
+/// Write the interface of each input: `OUT` for one, below it at the input's path for several, as a link looks for them.
 fn write_interfaces(inputs: &[PathBuf], output: &Path, level: Level) -> Result<()> {
     let single = inputs.len() == 1 && !output.is_dir();
     let mut targets = BTreeSet::new();
@@ -83,8 +83,7 @@ fn write_interfaces(inputs: &[PathBuf], output: &Path, level: Level) -> Result<(
 }
 
 /// `lto-prune dump FILE`, without the first two words: the text form of a summary, an object, bitcode or the members of an
-/// archive. What bitcode an object carries comes behind it.
-/// What is not a summary yet is divided as finely as can be.
+/// archive. Bitcode that is embedded in an object comes after it. Modules are divided as finely as possible.
 pub fn dump_command(args: &[OsString]) -> Result<()> {
     let [file] = args else {
         return Err(Error::new(
@@ -97,7 +96,7 @@ pub fn dump_command(args: &[OsString]) -> Result<()> {
     let bytes = read(path)?;
     if bytes.starts_with(&format::MAGIC) {
         let bad = |what: String| Error::new(Stage::Summarise, what).in_file(path.display().to_string());
-        // Of another version it has another end, and that is what there is to say of it.
+        // A summary of another version has another end, so that this error comes first.
         format::input_hash(&bytes).map_err(|e| bad(e.to_string()))?;
         let whole =
             hashing::without_checksum(&bytes).ok_or_else(|| bad("the summary is damaged".to_owned()))?;
@@ -118,7 +117,7 @@ pub fn dump_command(args: &[OsString]) -> Result<()> {
         }
     }
     match std::io::stdout().lock().write_all(out.as_bytes()) {
-        // The reader has seen enough (`lto-prune dump x.o | head`).
+        // The reader has closed the pipe (`lto-prune dump x.o | head`).
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         Err(e) => Err(Error::io(Stage::Summarise, path, "print the text form", e)),
         Ok(()) => Ok(()),
@@ -187,7 +186,7 @@ fn read_modules(path: &Path, modules: &mut Vec<ModuleSource>) -> Result<()> {
     split_modules(path, bytes, modules)
 }
 
-/// The file itself, or its members. A member's name may repeat in an archive; the second and later ones say where they lie.
+/// The file itself, or its members. A repeated member name gets the member's offset.
 fn split_modules(path: &Path, bytes: Vec<u8>, modules: &mut Vec<ModuleSource>) -> Result<()> {
     let file = path.file_name().unwrap_or(OsStr::new("input")).to_string_lossy().into_owned();
     let kind = recognise(&bytes);

@@ -1,8 +1,9 @@
-//! Interfaces made ahead of the link (`summarize --interface`): what of an object is left out of one, and the summaries that say what that holds.
+//! Interfaces made before the link (`summarize --interface`): the ranges of an object that are removed, and the summaries that replace them.
 //!
-//! Left out are the contents of code and data and their relocations, by far the most of an object without debug information. Everything by which
-//! inputs are recognised and resolved stays: headers, symbols, groups, the index of an archive; and unwind tables and debug information, which a plan asks. Safe because
-//! of what [`crate::inputs::interface`] says. LLVM bitcode stays whole: its symbols and references are in one stream.
+//! The contents of code and data and their relocations are removed, by far the most of an object without debug information. Headers,
+//! symbols, groups and the index of an archive are kept, because inputs are recognised and resolved by them, and so are
+//! unwind tables and debug information, which a plan reads. LLVM bitcode is kept whole: its symbols and references are in one stream.
+//! [`crate::inputs::interface`] says why this is sound.
 
 use std::ops::Range;
 use std::path::Path;
@@ -22,10 +23,10 @@ use crate::inputs::{FileKind, archive};
 
 const LE: LittleEndian = LittleEndian;
 
-/// At the level `pointers` all is kept of a module whose code and data and their relocations have so many bytes, so that it can be followed in a small link.
+/// At the level `pointers` a module with at most this many bytes of contents is kept whole, so that small links have value flow.
 const WHOLE_BELOW: usize = 4 * DEFAULT_BUDGET as usize;
 
-/// The interface of the object or archive at `path`, for links that divide modules so. `keeps_small`: they may follow functions.
+/// The interface of the object or archive at `path`, for links with this granularity. With `keeps_small` they may have value flow.
 ///
 /// # Errors
 /// It is neither, or an archive that can't be read.
@@ -38,7 +39,7 @@ pub(super) fn of_file(
     let bad = |message: String| Error::new(Stage::Summarise, message).in_file(path.display().to_string());
     let ranges: Vec<Range<usize>> = match recognise(bytes) {
         FileKind::Object | FileKind::Bitcode => std::iter::once(0..bytes.len()).collect(),
-        // Its members are files of their own.
+        // Its members are separate files.
         FileKind::ThinArchive => Vec::new(),
         FileKind::Archive => {
             archive::parse(bytes).map_err(bad)?.members.into_iter().map(|member| member.data).collect()
@@ -70,7 +71,7 @@ fn of_module(
     ModuleForInterface { range, left_out, summaries: summaries_of(bytes, granularity) }
 }
 
-/// The serialised summaries of an object: one for links that keep its debug information, and one for those that drop it, if it has some.
+/// The serialised summaries of an object: one for links that keep its debug information, and one for links that drop it, if it has some.
 fn summaries_of(bytes: &[u8], granularity: Granularity) -> Vec<Vec<u8>> {
     let hash = hashing::hash(bytes);
     let summary =
@@ -83,7 +84,7 @@ fn summaries_of(bytes: &[u8], granularity: Granularity) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Where in an object the contents of its code and data are, and the relocations of these. Unwind tables are none of them.
+/// The ranges of code and data of an object, and of their relocations; without unwind tables.
 fn contents_of(object: &[u8]) -> Option<Vec<Range<usize>>> {
     let header = elf::FileHeader64::<LittleEndian>::parse(object).ok()?;
     let sections = header.sections(LE, object).ok()?;

@@ -1,10 +1,9 @@
 //! The pass summarise: a summary for every loaded module, in parallel, in load order.
 //!
-//! A summary that was made ahead of the link is used if it has the granularity of the link's level and its hash fits the
-//! bytes that are linked: one beside the object (`a.o.ltosum`) or beside the archive (in the folder `lib.a.ltosum`), or one in its section
-//! `.lto_prune.summary`. Otherwise the cache is asked, and else the front end reads
-//! the module. Whichever way it came, a summary says the same: the result depends on the bytes alone. Nothing here fails;
-//! what can't be read is a limit in the summary.
+//! A precomputed summary is used if it has the granularity of the link's level and its hash fits the linked bytes. It is a file next to
+//! the object (`a.o.ltosum`) or archive (in the folder `lib.a.ltosum`), or the object's section `.lto_prune.summary`. Otherwise
+//! the cache is asked, and else the front end reads the module. The result depends only on the bytes. Nothing here fails: an
+//! unreadable module gets a limit.
 
 pub mod cache;
 mod commands;
@@ -16,8 +15,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use summaries::{
-    AtomKind, Granularity, Limit, LimitRecord, ModuleSummary, SummaryOptions, extract, format, native,
-    note_in_data,
+    AtomKind, Granularity, Limit, ModuleSummary, SummaryOptions, extract, format, native, note_in_data,
 };
 
 use crate::config::{Config, Level};
@@ -28,10 +26,11 @@ use crate::index::LinkInputs;
 use crate::inputs::interface::Interface;
 use crate::inputs::{FileKind, InputFile, Inputs};
 use crate::made_ahead;
+use crate::resolve::link_limit;
 use cache::{Cache, LinkCache, ModuleKey};
 pub use commands::{dump_command, summarize_command};
 
-/// How finely the modules are divided at a level. At `pointers` [`follow`] reads again what value flow asks for.
+/// The granularity of modules at a level. At `pointers` [`follow`] reads live functions again for value flow.
 pub fn granularity(level: Level) -> Granularity {
     match level {
         Level::Sections => Granularity::Sections,
@@ -39,10 +38,10 @@ pub fn granularity(level: Level) -> Granularity {
     }
 }
 
-/// Report what was made ahead and is not used.
+/// Report precomputed files that are not used.
 ///
 /// # Errors
-/// Something is not used, and the link is strict.
+/// A file is not used, and the link is strict.
 pub fn report_refusals(link: LinkInputs<'_>, modules: &[LoadedSummary]) -> Result<()> {
     let LinkInputs { config, inputs, cached, .. } = link;
     let of_interfaces = inputs.files.iter().filter_map(|file| file.refused.clone());
@@ -51,13 +50,13 @@ pub fn report_refusals(link: LinkInputs<'_>, modules: &[LoadedSummary]) -> Resul
     made_ahead::report_refusals(config, Stage::Summarise, &refused)
 }
 
-/// Where the summary of a module came from.
+/// The origin of a module's summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The front end read the module.
     Extracted,
     Cache,
-    /// A file `X.ltosum` beside the object or in the folder of that name beside the archive, or an interface.
+    /// A file `X.ltosum` next to the object or in the folder of that name next to the archive, or an interface.
     Sidecar,
     /// The section `.lto_prune.summary` in the object itself.
     Section,
@@ -69,9 +68,9 @@ pub struct LoadedSummary {
     pub module: ModuleId,
     pub summary: ModuleSummary,
     pub origin: Origin,
-    /// What it is found by in the cache; `None` where the cache was not asked.
+    /// Its key in the cache; `None` if it was not looked up.
     pub key: Option<ModuleKey>,
-    /// Why a summary that was made ahead is not used, where it should not be there.
+    /// The reason why a precomputed summary is not used, if that is worth reporting.
     pub refused: Option<String>,
 }
 
@@ -103,7 +102,7 @@ pub fn divide(link: LinkInputs<'_>, modules: &mut [LoadedSummary], positions: &[
     });
 }
 
-/// How much of the code was divided into functions, or was to be.
+/// A line of text: the amount of code that was divided into functions.
 pub fn divided_code(modules: &[LoadedSummary]) -> String {
     let code = |of: &LoadedSummary| -> u64 {
         let code = of.summary.atoms.iter().filter(|atom| atom.kind == AtomKind::Code);
@@ -120,7 +119,7 @@ pub fn divided_code(modules: &[LoadedSummary]) -> String {
 }
 
 /// Summarise the loaded modules: each from its interface or sidecar, from the cache, or by its front end. With `by_sections` native modules
-/// are not divided, unless their summary was made ahead. The result has the order of the modules, with any number of threads.
+/// are not divided, unless their summary is precomputed. The result is in the order of the modules, for any number of threads.
 pub fn summarise(
     inputs: &Inputs,
     loaded: &[ModuleId],
@@ -147,16 +146,16 @@ pub fn summarise(
     loaded.par_iter().map(one).collect()
 }
 
-/// Summarise the modules once more for value flow, in parallel: those with an atom that lives, and of native ones the live functions.
-/// `live` says it of the atoms of the module at a position, in their order. False if the atoms of a module came out differently, so that it
-/// was said of others.
+/// Summarise modules again for value flow, in parallel: those with a live atom, and of native ones the live functions. `live` gives the
+/// liveness of a module's atoms by its position. False if the atoms of a module are not the same as before, so that the
+/// liveness does not fit.
 pub fn follow(
     link: LinkInputs<'_>,
     summarised: &mut [LoadedSummary],
     live: &(dyn Fn(usize) -> Vec<bool> + Sync),
 ) -> bool {
     let LinkInputs { inputs, cached, .. } = link;
-    // What an interface stands in for can't be read again.
+    // A module that an interface replaces can't be read again.
     let is_there = |of: &LoadedSummary| {
         interface_of(inputs, of.module)
             .is_none_or(|(interface, is_whole, _)| is_whole || !interface.stands_in)
@@ -164,7 +163,7 @@ pub fn follow(
     if !summarised.iter().enumerate().all(|(position, of)| is_there(of) || !live(position).contains(&true)) {
         return false;
     }
-    // Data that ends the analysis ends it before a function is followed.
+    // Data that rules out value flow does so before a function is read.
     let note = |(position, of): (usize, &mut LoadedSummary)| note_in_data(&mut of.summary, &live(position));
     let noted: Vec<bool> = summarised.par_iter_mut().enumerate().map(note).collect();
     if noted.contains(&true) {
@@ -183,12 +182,12 @@ pub fn follow(
     !fits.contains(&false)
 }
 
-/// Where the atoms of a module are: section, first byte, bytes.
+/// The places of a module's atoms: section, first byte, bytes.
 fn extent(summary: &ModuleSummary) -> Vec<(u32, u64, u64)> {
     summary.atoms.iter().map(|a| (a.section, a.offset, a.size)).collect()
 }
 
-/// Following takes far longer than reading an entry, so that the cache is asked for every module.
+/// Summarise one module for value flow. This takes far longer than reading an entry, so that the cache is asked for every module.
 fn follow_one(bytes: &[u8], of: &mut LoadedSummary, live: &[bool], cache: Option<&Cache>) {
     let options = SummaryOptions { without_debug: of.summary.without_debug, ..Granularity::Pointers.into() };
     let Some(cache) = cache else {
@@ -201,12 +200,12 @@ fn follow_one(bytes: &[u8], of: &mut LoadedSummary, live: &[bool], cache: Option
     of.summary = found.unwrap_or_else(|| extract::follow(bytes, &of.summary, live, &at_once));
 }
 
-/// The pieces of a large module, on whatever threads have nothing else to do.
+/// Run the pieces of a large module, on all idle threads.
 pub(crate) fn at_once(count: usize, piece: &(dyn Fn(usize) + Sync)) {
     (0..count).into_par_iter().for_each(piece);
 }
 
-/// The summary of a module that was made ahead, from its interface, its sidecar or its section. `refused` says why one is not used.
+/// The precomputed summary of a module, from its interface, its sidecar or its section. `refused` gets the reason if one is not used.
 fn find_ahead(
     inputs: &Inputs,
     module: ModuleId,
@@ -244,7 +243,7 @@ fn find_ahead(
     agreeing(Ok(from_section(bytes)), &of_section).map(|summary| (summary, Origin::Section))
 }
 
-/// The summary of a module from the cache, where that pays, or by its front end.
+/// The summary of a module from the cache, if that pays, or by its front end.
 fn read(bytes: &[u8], module: ModuleId, options: SummaryOptions, cached: LinkCache<'_>) -> LoadedSummary {
     let (key, found) = cached.find(bytes, options).unzip();
     let (summary, origin) = match found.flatten() {
@@ -254,10 +253,10 @@ fn read(bytes: &[u8], module: ModuleId, options: SummaryOptions, cached: LinkCac
     LoadedSummary { module, summary, origin, key, refused: None }
 }
 
-/// Where summaries that were made ahead would lie: `.ltosum` behind the whole name of an object or an archive, and of an archive that is a folder
-/// with a file for each member, as [`summarize_command`] writes it.
+/// The places of precomputed summaries: `X.ltosum` for an object or archive X, which for an archive is a folder with a file for each
+/// member, as [`summarize_command`] writes it.
 struct Sidecars {
-    /// By file: the folder beside an archive, where there is one.
+    /// By file: the folder next to an archive, if there is one.
     folders: Vec<Option<PathBuf>>,
 }
 
@@ -265,7 +264,7 @@ impl Sidecars {
     fn new(inputs: &Inputs) -> Self {
         let of_file = |file: &InputFile| {
             let is_archive = matches!(file.kind, FileKind::Archive | FileKind::ThinArchive);
-            Some(beside(&file.path)).filter(|folder| is_archive && folder.is_dir())
+            Some(sidecar(&file.path)).filter(|folder| is_archive && folder.is_dir())
         };
         Sidecars { folders: inputs.files.iter().map(of_file).collect() }
     }
@@ -274,7 +273,7 @@ impl Sidecars {
         let entry = inputs.modules.get(module)?;
         let Some((archive, member)) = &entry.archive else {
             let is_object = entry.kind == FileKind::Object;
-            return inputs.files.get(entry.file).filter(|_| is_object).map(|file| beside(&file.path));
+            return inputs.files.get(entry.file).filter(|_| is_object).map(|file| sidecar(&file.path));
         };
         let folder = self.folders.get(archive.index())?.as_ref()?;
         let name = inputs.files.get(*archive)?.path.file_name()?.to_string_lossy();
@@ -282,18 +281,18 @@ impl Sidecars {
     }
 }
 
-/// What the summary of an archive's member is called. The member's name may be a path; in a file name it must not be one.
+/// The file name of a member's summary. The member's name may be a path, which must not be one here.
 fn member_name(archive: &str, member: &str) -> String {
     format!("{archive}({})", member.replace(['/', '\0'], "_"))
 }
 
-fn beside(file: &Path) -> PathBuf {
+fn sidecar(file: &Path) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push(".ltosum");
     path.into()
 }
 
-/// The interface of the file that a module is in, and what that has of the module: whether all of it, and its summaries.
+/// The interface of a module's file, whether it has the whole module, and the module's summaries.
 fn interface_of(inputs: &Inputs, module: ModuleId) -> Option<(&Interface, bool, Vec<&[u8]>)> {
     let entry = inputs.modules.get(module)?;
     let interface = inputs.files.get(entry.file)?.interface.as_ref()?;
@@ -301,8 +300,8 @@ fn interface_of(inputs: &Inputs, module: ModuleId) -> Option<(&Interface, bool, 
     Some((interface, of_module.is_whole, summaries))
 }
 
-/// The summary in the interface of the file that a module is in. Where that stands in for the file and holds none of this kind, there is none: a summary
-/// that says so, which keeps all.
+/// The summary in the interface of a module's file. If the interface replaces the file and has no fitting summary, the result is an opaque
+/// one, which keeps everything.
 fn from_interface(inputs: &Inputs, module: ModuleId, options: SummaryOptions) -> Option<ModuleSummary> {
     let (interface, is_whole, summaries) = interface_of(inputs, module)?;
     let bytes = inputs.module_bytes(module);
@@ -314,7 +313,7 @@ fn from_interface(inputs: &Inputs, module: ModuleId, options: SummaryOptions) ->
         let mut summary =
             of_module.then(|| format::decode(hashing::without_checksum(encoded)?).ok()).flatten()?.0;
         let answers = summary.answers(options);
-        // Without debug information it says the same, and to the letter what the front end would say now.
+        // Without debug information both are the same, and this is how the front end would write it.
         summary.without_debug = options.without_debug;
         answers.then_some(summary)
     };
@@ -325,17 +324,11 @@ fn from_interface(inputs: &Inputs, module: ModuleId, options: SummaryOptions) ->
     let mut none = ModuleSummary::opaque();
     none.granularity = options.granularity;
     let detail = "its interface has no summary for this --prune-level".to_owned();
-    none.limits.push(LimitRecord {
-        limit: Limit::UnreadableInput,
-        section: None,
-        offset: None,
-        bytes: 0,
-        detail,
-    });
+    none.limits.push(link_limit(Limit::UnreadableInput, detail));
     Some(none)
 }
 
-/// The hash of a module: of its bytes, and where an interface stands in for them what that says.
+/// The hash of a module's bytes, or the hash that an interface states for them.
 pub fn module_hash(inputs: &Inputs, module: ModuleId) -> format::InputHash {
     let stated = || {
         let (interface, _, summaries) = interface_of(inputs, module)?;
@@ -345,7 +338,7 @@ pub fn module_hash(inputs: &Inputs, module: ModuleId) -> format::InputHash {
     stated().unwrap_or_else(|| hashing::hash(inputs.module_bytes(module)))
 }
 
-/// The summary in a file, if it is of these very bytes, which are those of `input` or a part. They are hashed only if there is one.
+/// The summary in a file, if its hash is that of `bytes`, which are of `input`. They are hashed only if there is such a file.
 ///
 /// # Errors
 /// The file can't be read, or is not trusted.
@@ -358,8 +351,8 @@ fn from_sidecar(file: &Path, input: &Path, bytes: &[u8]) -> io::Result<Option<Mo
     Ok(whole.and_then(|whole| format::decode(whole).ok()).map(|(summary, _)| summary))
 }
 
-/// The summary in an object. Its hash is that of the object without the contents of the section, since these can't hold
-/// a hash of themselves. So no other section has bytes there.
+/// The summary in an object. Its hash is that of the object without the contents of the section, which can't contain their own hash.
+/// So no other section may share these bytes.
 fn from_section(bytes: &[u8]) -> Option<ModuleSummary> {
     let range = native::find_section(bytes, format::SECTION_NAME)?;
     if !native::is_of_one_section(bytes, &range) {

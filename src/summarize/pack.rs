@@ -1,10 +1,9 @@
 //! The pack of a link: one entry of the cache with the summaries of its small modules.
 //!
 //! Finding, opening and checking a file takes longer than dividing a small module. So the small modules of a link share one file, which the
-//! next link with this output opens once and maps. The key of a summary is a hash of the
-//! module's bytes, as for an entry of its own. Each summary has its own checksum, and only those that are used are checked and decoded.
-//! A link that finds all its modules writes nothing. Otherwise the pack is written anew with the modules of this link.
-//! Large modules have entries of their own, which links with other outputs find as well ([`super::cache`]).
+//! next link with this output maps once. Each summary has a key as in an entry of its own, and its own checksum; only those that
+//! are used are decoded. The pack is written anew if a module is new. Large modules have entries of their own
+//! ([`super::cache`]), which links with other outputs find too.
 
 use std::ops::Range;
 use std::path::Path;
@@ -135,7 +134,7 @@ mod tests {
             keys.map(|key| pack.get(&key)),
             [Some(summaries[0].clone()), Some(summaries[1].clone()), None]
         );
-        // A module that is no longer in the link goes.
+        // A module that is no longer in the link is removed.
         pack.put(&cache, &[Packed::Found(keys[0]), Packed::New(keys[2], &summaries[2])]);
         let pack = Pack::open(&cache, output);
         assert_eq!(keys.map(|key| pack.get(&key).is_some()), [true, false, true]);

@@ -1,4 +1,4 @@
-//! The pass on objects with and without a summary that was made ahead, and the two commands.
+//! The pass on objects with and without a precomputed summary, and the two commands.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn made(
     summarise(inputs, loaded, granularity, LinkCache { cache, ..LinkCache::default() }, false)
 }
 
-/// Keep what is new, unless an input has changed.
+/// Store new summaries, unless an input has changed.
 fn put(inputs: &Inputs, made: &[LoadedSummary], cache: &Cache) {
     let keys: Vec<_> = made.iter().map(|s| s.key).collect();
     let summaries: Vec<_> = made.iter().map(|s| &s.summary).collect();
@@ -52,7 +52,7 @@ fn command(words: &[&str], dir: &Path) -> Vec<std::ffi::OsString> {
 #[test]
 fn order_and_cache() {
     let dir = tempfile::tempdir().unwrap();
-    // Of these two have a section that is worth an entry.
+    // Two of these have a section that is worth an entry.
     let large =
         |i: usize| (0..2000).map(|n| format!("int f{i}_{n}(int x) {{ return x ^ {n}; }}\n")).collect();
     let small = |i: usize| format!("int f{i}(void) {{ return {i}; }}");
@@ -140,7 +140,7 @@ fn a_sidecar_is_used_while_it_fits() {
     assert_eq!(made(&before, &loaded, Granularity::Functions, None)[0].origin, Origin::Extracted);
     assert_eq!(found.summary, extract::extract(before.module_bytes(loaded[0]), Granularity::Sections));
 
-    // Whatever byte of it is another one, also where it still says something.
+    // Each changed byte makes it unusable, even if it can still be decoded.
     let path = dir.path().join("a.o.ltosum");
     let good = fs::read(&path).unwrap();
     for at in 0..good.len() {
@@ -186,7 +186,7 @@ fn a_section_is_used_while_it_fits() {
         hashing::with_checksum(format::encode(&summary, hashing::hash_without(&bytes, range.clone())));
     bytes[range].copy_from_slice(&encoded);
     assert_eq!(from_section(&bytes), Some(summary));
-    // What tools change of the object afterwards is seen, whatever it is.
+    // Every later change of the object by a tool is detected.
     let embedded = dir.path().join("embedded.o");
     fs::write(&embedded, &bytes).unwrap();
     for edit in [
@@ -201,7 +201,7 @@ fn a_section_is_used_while_it_fits() {
         assert!(native::find_section(&edited, format::SECTION_NAME).is_some());
         assert_eq!(from_section(&edited).is_some(), edited == bytes, "{edit}");
     }
-    // Bytes that another section has too are in no hash.
+    // Bytes that another section shares are in no hash.
     let headers = u64::from_le_bytes(bytes[0x28..0x30].try_into().unwrap()) as usize;
     let range = native::find_section(&bytes, format::SECTION_NAME).unwrap();
     let mut shared = bytes.clone();

@@ -7,7 +7,7 @@ use summaries::{Atom, AtomKind, ModuleSummary};
 
 use super::elf::{Object, SymbolSection};
 use super::parts::{EmittedPart, ExpectedParts};
-use crate::plan::{Action, ModulePlan};
+use crate::plan::{Action, ModulePlan, SymbolFlags};
 
 /// The plan of one module, in numbers of the original's ELF tables.
 #[derive(Debug, Clone, Default)]
@@ -53,7 +53,7 @@ impl ExpectedObject {
             summary.atoms.chunk_by(|a, b| a.section == b.section).any(|atoms| several(&atoms));
         ExpectedObject {
             dropped,
-            prevails_elsewhere: plan.prevails_elsewhere.clone(),
+            prevails_elsewhere: plan.symbols.iter().map(|s| s.has(SymbolFlags::PREVAILS_ELSEWHERE)).collect(),
             parts: ExpectedParts::new(summary, plan),
             addresses: plan.addresses.is_some(),
             drops_functions,

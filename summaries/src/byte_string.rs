@@ -1,6 +1,4 @@
-//! `Vec<u8>` as one run of bytes in a serialised summary: serde's own implementation goes through them one at a time.
-//!
-//! Safe on hostile input because the bytes are borrowed before anything is allocated. Left out: all other fields, which are serde's.
+//! `Vec<u8>` as one run of bytes in a serialised summary: serde's own implementation handles them one at a time.
 
 use std::fmt;
 

@@ -1,8 +1,7 @@
-//! Whether a summary that came from outside keeps the invariants that everything downstream indexes by.
+//! The check of a summary from outside: the invariants that later passes index by.
 //!
-//! A summary is a table of ids; the tool follows them without looking. So what was read from a file or parsed from
-//! text is checked here, once, and what fails is not used. That an accepted summary *describes* some object is not
-//! checked: that is what the hash of the input in its file is for.
+//! A summary is a table of ids, which the tool follows without looking. So a summary from a file or a text is checked once, and not used
+//! if that fails. Whether it describes a given object is decided by the hash of the input in its file.
 
 mod functions;
 
@@ -31,8 +30,8 @@ pub enum CheckError {
 }
 
 impl ModuleSummary {
-    /// Check every invariant that is stated at the types: ids and names in range, tables in order, atoms of one section
-    /// apart from each other, commons last, groups and their members in agreement, tables of split sections and of functions in order and in range.
+    /// Check every invariant of the types: ids and names in range, tables in order, atoms of one section without overlaps, commons last, groups
+    /// and their members in agreement, and tables of split sections and functions in order and in range.
     pub fn check(&self) -> Result<(), CheckError> {
         for (i, symbol) in self.symbols.iter().enumerate() {
             self.check_name(symbol.name, "symbol", i)?;
@@ -64,8 +63,8 @@ impl ModuleSummary {
         functions::check(self)
     }
 
-    /// The same summary with a table of names that holds each name of a symbol or atom once, in order of first use, and
-    /// nothing else. Two summaries that say the same are equal in this form.
+    /// The same summary with a table of names that holds each name of a symbol or atom once, in order of first use. Equal contents
+    /// are equal summaries in this form.
     pub fn with_canonical_names(&self) -> ModuleSummary {
         let mut names = Vec::new();
         let mut known: std::collections::HashMap<&[u8], NameRef> = std::collections::HashMap::new();
@@ -104,7 +103,7 @@ impl ModuleSummary {
                     && from.offset <= field.0
                     && field.1.is_some_and(|end| end <= from.offset.saturating_add(from.size))
             }) && self.atom(resolved.target).is_some_and(|to| to.section == resolved.section);
-            // The edge itself is among the references, or liveness would not see it.
+            // The edge must be among the references, or liveness would miss it.
             let edge = || {
                 let own = self.references_of(resolved.from);
                 let at = own.partition_point(|r| r.offset < resolved.field);
@@ -167,7 +166,7 @@ impl ModuleSummary {
             {
                 return Err(CheckError::Atom(i));
             }
-            // NO_SECTION is the largest index, so this puts commons last; they have no place and so no order.
+            // NO_SECTION is the largest index, so that commons are last; they have no position and so no order.
             let apart = before.is_none_or(|b| {
                 b.section < atom.section
                     || (b.section == atom.section
@@ -203,7 +202,7 @@ impl ModuleSummary {
             }
             members = members.saturating_add(group.members.len());
         }
-        // Each member belongs to its group, and no atom is in two: equal counts make it mutual.
+        // Each member belongs to its group, and no atom to two, so that equal counts make it mutual.
         match self.atoms.iter().filter(|a| a.group.is_some()).count() == members {
             true => Ok(()),
             false => Err(CheckError::Membership(self.groups.len())),

@@ -1,8 +1,8 @@
-//! Which addresses escape by an operation that does not copy them.
+//! Addresses that escape by an operation other than a copy.
 //!
-//! Addresses flow by copying and by the addition of constants and indices. Any other operation shows some of their bits, and a program
-//! can put an address together again of bits that control flow carries. An address of code escapes by each such operation. The address
-//! of an object escapes by those that take out any bit that the program chooses: hashes and differences of such addresses are frequent.
+//! Addresses are analysed through copies and additions. Any other operation exposes some of their bits, from which a program can
+//! rebuild an address by control flow. An address of code escapes by each such operation. The address of an object escapes only by operations that
+//! select any bit: hashes and differences of such addresses are frequent.
 
 /// The addresses that escape by an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,15 +15,15 @@ pub(crate) enum Exposure {
     Everything,
 }
 
-/// The bits that tags of pointers are in: with them alone nobody forms an address.
+/// The bits of pointer tags, from which alone no address can be formed.
 const TAGS: i64 = 15;
-/// The number of highest bits with which alone nobody forms an address.
+/// The number of highest bits from which alone no address can be formed.
 const SIGN_BITS: i64 = 4;
 /// The bits of an offset in a page.
 const IN_PAGE: i64 = 4095;
 
 impl Exposure {
-    /// The exposure by a mask. One that clears low bits alone copies.
+    /// The exposure by a mask. A mask that clears only low bits copies.
     pub(crate) fn of_mask(mask: i64) -> Exposure {
         match mask {
             0..=TAGS => Exposure::Nothing,
@@ -38,7 +38,7 @@ impl Exposure {
         if (0..=TAGS).contains(&bits) { Exposure::Nothing } else { Exposure::Code }
     }
 
-    /// The exposure by a shift to the right of an operand of this many bits. One that leaves the highest bits alone tells a sign.
+    /// The exposure by a shift to the right of an operand of this many bits. A shift that keeps only the highest bits shows a sign.
     pub(crate) fn of_shift_right(width: u32, by: i64) -> Exposure {
         let highest = i64::from(width) - SIGN_BITS;
         if width >= 32 && by >= highest { Exposure::Nothing } else { Exposure::Code }

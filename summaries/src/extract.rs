@@ -1,7 +1,7 @@
-//! Recognises what a file is, by its first bytes as linkers do, and calls the front end for it.
+//! The entry of the front ends: a file is recognised by its first bytes, as linkers do it.
 //!
-//! Anything unknown gives an opaque summary with a limit, so that nothing of the link that holds it is pruned: what such a
-//! file refers to is not known. An object with bitcode in it is native: whether the linker takes the bitcode is for the tool to know.
+//! An unknown file gets an opaque summary with a limit, so that its link is not pruned. An object with embedded bitcode is native,
+//! because only the tool knows whether the linker takes the bitcode.
 
 pub use crate::parallel::{ParallelMap, in_order};
 
@@ -12,13 +12,13 @@ use crate::{bitcode, mapping, native};
 /// First bytes of an ELF file.
 const ELF: &[u8] = b"\x7fELF";
 
-/// Summarise a module of any kind. Only native objects are divided more finely than by sections. Total, as the front ends are.
+/// Summarise a module of any kind, without failure. Only native objects are divided more finely than by sections.
 pub fn extract(bytes: &[u8], options: impl Into<SummaryOptions>) -> ModuleSummary {
     extract_by(bytes, options, &in_order)
 }
 
-/// Summarise a module of which this is the summary at [`Granularity::Functions`] once more, at [`Granularity::Pointers`]. Of native
-/// code only the functions in `live` atoms (by atom of that summary) are followed: no code of the others may be reached in the link.
+/// Summarise a module again for value flow, given its summary at [`Granularity::Functions`]. Only the native functions in `live` atoms
+/// (by atom of that summary) are analysed; the others must be unreachable in the link.
 pub fn follow(
     bytes: &[u8],
     known: &ModuleSummary,
@@ -34,8 +34,8 @@ pub fn follow(
     summary
 }
 
-/// Whether a summary of the module agrees with its headers and symbols, so that it names each root which these show. That is checked of
-/// a summary which somebody else may have made. One that stops the link agrees with any module.
+/// Whether a summary agrees with the module's headers and symbols, so that it has all roots that these show. It is asked of precomputed
+/// summaries. A summary with a limit of the whole link agrees with any module.
 pub fn agrees(bytes: &[u8], summary: &ModuleSummary) -> bool {
     summary.limits.iter().any(|record| record.limit.severity() == Severity::Link)
         || if bitcode::is_bitcode(bytes) {
@@ -45,7 +45,7 @@ pub fn agrees(bytes: &[u8], summary: &ModuleSummary) -> bool {
         }
 }
 
-/// [`extract`], with what runs the pieces of a large module. Whatever that does, the summary is the same.
+/// [`extract`], with an executor for the pieces of a large module. The summary does not depend on it.
 pub fn extract_by(
     bytes: &[u8],
     options: impl Into<SummaryOptions>,
@@ -68,13 +68,9 @@ fn by_kind(bytes: &[u8], options: SummaryOptions, parallel_map: ParallelMap<'_>)
     }
     let mut summary = ModuleSummary::opaque();
     summary.granularity = options.granularity;
-    summary.limits.push(LimitRecord {
-        limit: Limit::UnreadableInput,
-        section: None,
-        offset: None,
-        bytes: bytes.len() as u64,
-        detail: "neither an ELF object nor LLVM bitcode".to_owned(),
-    });
+    let detail = "neither an ELF object nor LLVM bitcode".to_owned();
+    let bytes = bytes.len() as u64;
+    summary.limits.push(LimitRecord { bytes, ..LimitRecord::new(Limit::UnreadableInput, detail) });
     summary
 }
 

@@ -1,9 +1,8 @@
 //! The serialised form of a summary: a `.ltosum` file, a section `.lto_prune.summary`, an entry of the cache.
 //!
-//! A fixed head (magic, schema version, hash of the input, length of the body) and a body in bincode's standard
-//! configuration. A summary is used only for the input that it was made from, so the hash is part of the form; what hashes
-//! is the caller, this crate only carries 32 bytes. Decoding takes any bytes: memory is bounded by a multiple of the
-//! input (each element takes at least a byte), and what is decoded has passed [`ModuleSummary::check`].
+//! It has a fixed head (magic, schema version, hash of the input, length of the body) and a body in bincode's standard configuration. A summary is
+//! only valid for the input with its hash, which the caller computes. Decoding takes any bytes: memory is bounded by a
+//! multiple of the input (each element takes at least a byte), and the result has passed [`ModuleSummary::check`].
 
 use bincode::config::{self, Config};
 use serde::Serialize;
@@ -12,8 +11,8 @@ use serde::de::DeserializeOwned;
 use crate::check::CheckError;
 use crate::summary::ModuleSummary;
 
-/// Version of the body: a hash of this crate's sources (`build.rs`), so that it changes with every change of the types *and* of what a front end
-/// finds in the same bytes. A summary of another version is never used.
+/// Version of the body: a hash of this crate's sources (`build.rs`), which changes with the types *and* with the results of the front ends.
+/// A summary of another version is never used.
 pub const SCHEMA_VERSION: u32 = match u32::from_str_radix(env!("CRATE_SOURCES"), 16) {
     Ok(version) => version,
     Err(_) => panic!("the build script gives a number"),
@@ -33,7 +32,7 @@ pub const SECTION_NAME: &[u8] = b".lto_prune.summary";
 /// The hash of the input that a summary was made from: blake3.
 pub type InputHash = [u8; 32];
 
-/// Why bytes are no summary that we can use.
+/// The reason why bytes are no usable summary.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
     #[error("not a file of this kind")]
@@ -48,7 +47,7 @@ pub enum FormatError {
     Check(#[from] CheckError),
 }
 
-/// A limit on what the decoder claims, in bytes: larger than any summary of an object that a linker takes.
+/// The limit on sizes that the decoder accepts, in bytes: larger than any summary of an object that a linker takes.
 const DECODE_LIMIT: usize = 1 << 32;
 
 fn encoding() -> impl Config {
@@ -63,8 +62,7 @@ pub fn encode(summary: &ModuleSummary, hash: InputHash) -> Vec<u8> {
     bytes.extend_from_slice(&hash);
     bytes.extend_from_slice(&[0; 8]);
     if bincode::serde::encode_into_std_write(summary, &mut bytes, encoding()).is_err() {
-        // A vector takes every byte and the types have no unsupported shape. Should it fail all the same, the head is left
-        // with a body that does not decode, which every reader rejects.
+        // This can't happen. If it does, the head stays with a body that does not decode, which every reader rejects.
         bytes.truncate(HEADER_SIZE);
     }
     let length = (bytes.len() - HEADER_SIZE) as u64;
@@ -97,7 +95,7 @@ pub fn decode(bytes: &[u8]) -> Result<(ModuleSummary, InputHash), FormatError> {
     Ok((summary, hash))
 }
 
-/// A file of the tool's own that holds a value and bytes behind it: this magic, the schema version, the length of the value, the value in the
+/// A file of the tool's own with a value and bytes: the magic, the schema version, the length of the value, the value in the
 /// encoding of summaries, the bytes.
 pub fn encode_file<T: Serialize>(magic: [u8; 8], value: &T, contents: &[&[u8]]) -> Vec<u8> {
     let value = encode_value(value);
@@ -111,10 +109,10 @@ pub fn encode_file<T: Serialize>(magic: [u8; 8], value: &T, contents: &[&[u8]]) 
     bytes
 }
 
-/// What [`encode_file`] wrote: the value, and where the bytes behind it begin.
+/// The value of a file by [`encode_file`], and the offset of the bytes after it.
 ///
 /// # Errors
-/// Another magic, another schema version, a value that is cut off or damaged. The bytes behind it are not looked at.
+/// Another magic, another schema version, or a damaged value. The bytes after it are not checked.
 pub fn decode_file<T: DeserializeOwned>(magic: [u8; 8], bytes: &[u8]) -> Result<(T, usize), FormatError> {
     let rest = bytes.strip_prefix(&magic).ok_or(FormatError::Magic)?;
     let (version, rest) = rest.split_first_chunk::<4>().ok_or(FormatError::Length)?;
@@ -128,10 +126,10 @@ pub fn decode_file<T: DeserializeOwned>(magic: [u8; 8], bytes: &[u8]) -> Result<
     Ok((decode_value(body)?, FILE_HEADER + length))
 }
 
-/// The value that [`encode_value`] wrote, and nothing behind it.
+/// The value of bytes by [`encode_value`], without a rest.
 ///
 /// # Errors
-/// The bytes are cut off or damaged, or have more behind the value.
+/// The bytes are damaged, or there are more after the value.
 pub fn decode_value<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FormatError> {
     let (value, read) = bincode::serde::decode_from_slice::<T, _>(bytes, encoding())?;
     if read != bytes.len() {
@@ -142,7 +140,7 @@ pub fn decode_value<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FormatError>
 
 /// A value in the encoding of summaries.
 pub fn encode_value<T: Serialize>(value: &T) -> Vec<u8> {
-    // A vector takes every byte and the types have no unsupported shape; what is cut off does not decode.
+    // An encoder to a vector can't fail for these types; empty bytes would not decode.
     bincode::serde::encode_to_vec(value, encoding()).unwrap_or_default()
 }
 

@@ -1,14 +1,13 @@
-//! File-local ids: dense `u32` newtypes, one a table of a [`ModuleSummary`](crate::ModuleSummary).
+//! File-local ids: dense `u32` newtypes, one for each table of a [`ModuleSummary`](crate::ModuleSummary).
 //!
-//! They mean nothing outside their module; the index of a link has its own, program-wide ids. A newtype per
-//! table makes it a type error to look up a symbol in the table of atoms.
+//! They are only valid in their module; the index of a link has program-wide ids.
 
 use serde::{Deserialize, Serialize};
 
 macro_rules! local_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
         pub struct $name(pub u32);
 
         impl $name {

@@ -1,12 +1,10 @@
-//! Module summaries: what is known of one translation unit without the others.
+//! Module summaries: the facts about one translation unit, without the others.
 //!
-//! This crate decides what an object *says*: its symbols, its atoms, the references between them and, for
-//! each thing that it could not understand, a named [`Limit`]. It is pure: no I/O, no threads, no paths; a
-//! front end is a total function from bytes to a [`ModuleSummary`] and never fails.
-//!
-//! Left out: which definition prevails, what is live, what is emitted. Those need the other modules.
+//! A front end maps the bytes of an object to its symbols, its atoms, the references between them and a named [`Limit`] for
+//! everything that it does not understand. It never fails. The crate does no I/O and starts no thread. Resolution, liveness and
+//! emission need the other modules and are elsewhere.
 
-// The pages are for those who read the code, too.
+// Readers of the code use the pages too.
 #![allow(rustdoc::private_intra_doc_links)]
 
 pub mod bitcode;

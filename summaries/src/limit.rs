@@ -1,18 +1,15 @@
-//! Limits: every named reason why something was kept because it was not understood.
-//!
-//! A give-up is never silent: it is a variant here, it is counted, it is in the report, and its [`Severity`]
-//! says how much it keeps. The tool adds its own link-wide ones through the same enum so that one table
-//! of a report lists them all.
+//! Limits: the named reasons for bailouts. Every bailout has a variant here, is counted and reported, and has a [`Severity`] that says
+//! how much is kept. The tool adds link-wide ones to the same enum, so that one table of a report lists all.
 
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Severity {
-    /// One function's value flow is not known: what it refers to and what it is given escapes.
+    /// One function has no value flow: its references and its arguments escape.
     Function,
-    /// One section is not divided: it lives and dies whole, with all that it refers to.
+    /// One section is not divided: it is kept or removed as a whole, with all that it refers to.
     Section,
-    /// Addresses are followed nowhere in the link: the level `pointers` falls back to `functions`.
+    /// The link has no value flow: the level `pointers` falls back to `functions`.
     Values,
     /// Every atom of the module is a root, and the module is passed through as it is.
     Module,
@@ -52,7 +49,7 @@ limits! {
     MalformedObject, "malformed-object", Link, "rebuild the file; readelf -a shows what is damaged";
     /// An ELF file of another class, byte order, machine or type.
     ForeignObject, "foreign-object", Link, "leave it out of the link, or compile it for x86_64 ELF";
-    /// LLVM bitcode in a link where what the linker makes of it is not known.
+    /// LLVM bitcode in a link where it is unknown how the linker compiles it.
     Bitcode, "bitcode", Link, "compile without -flto, or link by lld with fewer options";
     /// gcc LTO (`.gnu.lto_*`), slim or fat: its references are hidden.
     GccLto, "gcc-lto", Link, "compile without -flto";
@@ -76,23 +73,23 @@ limits! {
     UnmodelledOption, "unmodelled-option", Link, "link without the option";
     /// A linker script construct that we don't model.
     UnmodelledScript, "unmodelled-script", Link, "link without this command of the script";
-    /// A `-T` script with SECTIONS but no `--gc-sections`: nothing says what may go.
+    /// A `-T` script with SECTIONS but no `--gc-sections`: nothing tells removable sections.
     ScriptWithoutGc, "script-without-gc", Link, "add --gc-sections, and KEEP() in the script for what must stay";
     /// The linker will reject the link: its own message is the best one.
     LinkError, "link-error", Link, "correct the error that the linker reports";
-    /// The linker may say something about the originals that it would not say, or not in the same words, about pruned objects.
+    /// The linker may print a message about the originals that it would not print, or print differently, for pruned objects.
     LinkerMessage, "linker-message", Link, "link without the option or section that makes the linker print it";
-    /// Only code that would go refers to `__start_X`: for that lld keeps the section, or a linker exports the symbol.
+    /// Only removed code refers to `__start_X`: for that lld keeps the section, or a linker exports the symbol.
     StartStopSection, "start-stop-section", Link, "add -z nostart-stop-gc, or give the section SHF_GNU_RETAIN";
     /// An option names a symbol that mold's `--gc-sections` keeps only because it shares a section with other code.
     NamedPart, "named-part", Link, "link without --gc-sections";
     /// Two linkers, or two readings of one, disagree which definition prevails.
     AmbiguousResolution, "ambiguous-resolution", Link, "keep one strong definition";
-    /// No module defines the entry symbol: the program starts at whatever comes first.
+    /// No module defines the entry symbol: the program starts at an address that the linker chooses.
     NoEntry, "no-entry", Link, "define the entry symbol, or name one with -e";
-    /// LLVM bitcode of which no references were made: it is handed to the linker as it is.
+    /// LLVM bitcode without known references: it is passed to the linker as it is.
     OpaqueBitcode, "opaque-bitcode", Module, "link with --prune-level=functions or pointers";
-    /// LLVM bitcode that mentions a library under --as-needed which only code made of bitcode needs, or an undefined symbol: the plain link may compile what refers to it although it is dead.
+    /// LLVM bitcode that refers to an undefined symbol, or to a library under --as-needed that only bitcode needs: the plain link may compile dead code with the reference.
     BitcodeLibrary, "bitcode-library", Module, "link the libraries without --as-needed, and define undefined symbols";
     /// The output of the pruned link doesn't record a library that LLVM bitcode refers to, as that of the plain link may: the originals are linked.
     LibraryNotRecorded, "library-not-recorded", Link, "link the libraries without --as-needed";
@@ -102,9 +99,9 @@ limits! {
     BitcodeSummaryVersion, "bitcode-summary-version", Module, "compile with LLVM 14 to 22";
     /// `-r` or `--emit-relocs`: the output is an input again.
     RelocatableOutput, "relocatable-output", Link, "prune the link that takes this output as an input, or add --gc-sections and a --prune-level";
-    /// A file name pattern of a linker script means this file by a path that a pruned copy can't keep.
+    /// A file name pattern of a linker script matches this file by a path that a pruned copy can't keep.
     ScriptFilePattern, "script-file-pattern", Module, "begin the pattern in the script with *";
-    /// So few bytes would go from the module that it is passed to the linker as it is.
+    /// Too few bytes could be removed from the module, so that it is passed through.
     NotWorth, "not-worth", Module, "link with --prune-worth=0, or with --prune-level=functions";
     /// Debug information is in a form that can't follow the parts of divided code: `.dwo` files of DWARF 5, 64-bit, malformed.
     DebugInfo, "debug-info", Module, "link with -s, -S or --prune-debug=drop, or compile with -ffunction-sections";
@@ -144,25 +141,33 @@ limits! {
     UnprovedData, "unproved-data", Section, "compile with -fdata-sections";
     /// An exception table that can't be divided by LSDA: one of another form, or of an unknown personality routine.
     UnprovedLsda, "unproved-lsda", Section, "compile with -ffunction-sections";
-    /// Functions in a section that the program names itself: it may find one by its place behind another.
+    /// Functions in a section that the program names itself: it may find one by its position after another.
     NamedSection, "named-section", Section, "remove __attribute__((section)) from functions that need no section of their own";
     /// A section group holds a section of several functions.
     GroupedSection, "grouped-section", Section, "give each function of the group a section of its own";
     /// A function that reads or leaves values elsewhere than the psABI has it, or enters, leaves or computes in a way that is not analysed.
     NotPsabi, "not-psabi", Function, "replace assembly that departs from the psABI";
-    /// A call maps memory at a place that the program chooses: it may make addresses of numbers, which nobody follows.
+    /// A call maps memory at an address that the program chooses: it may form addresses from numbers, which are not analysed.
     FixedMapping, "fixed-mapping", Values, "call mmap without MAP_FIXED";
 }
 
+/// A limit at a place, with the bytes that it keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitRecord {
     pub limit: Limit,
-    /// ELF section index, where the limit is of one section.
+    /// ELF section index, if the limit concerns one section.
     pub section: Option<u32>,
     /// The first byte of the part, from the start of the section, if the limit is of several functions in one part.
     pub offset: Option<u64>,
-    /// In bytes: what the limit keeps, where that is known.
+    /// The bytes that the limit keeps, if known.
     pub bytes: u64,
-    /// What exactly was found, for a person: names file-local things (section, symbol, type), never the file.
+    /// The details for the user, with file-local names (section, symbol, type), never the file.
     pub detail: String,
+}
+
+impl LimitRecord {
+    /// A limit of a whole module or link.
+    pub fn new(limit: Limit, detail: String) -> Self {
+        LimitRecord { limit, section: None, offset: None, bytes: 0, detail }
+    }
 }

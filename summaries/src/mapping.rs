@@ -1,9 +1,9 @@
-//! Functions that map memory at a place of the program's choice.
+//! Functions that map memory at an address that the program chooses.
 //!
-//! Addresses are followed from what makes them: a relocation, or a call that gives memory. A program that asks the kernel for memory at a number
-//! can make more addresses of numbers alone (references of 32 bits into a heap of its own, say), and keep functions there which no analysis
-//! of addresses sees again. So a call of one of these must leave the place to the kernel, or nothing is followed in the link ([`crate::limit::Limit::FixedMapping`]).
-//! Left out: `__mmap` and its like, by which the C library means its own, and what it is told in turn is seen.
+//! Analysed addresses come from relocations and from calls that allocate memory. A program that asks the kernel for memory at a fixed address can form
+//! addresses from numbers alone, and keep functions there that no analysis sees. So these calls must leave the address to the
+//! kernel, or the link has no value flow ([`crate::limit::Limit::FixedMapping`]). `__mmap` and the like are internal to the C
+//! library.
 
 use crate::limit::{Limit, LimitRecord, Severity};
 use crate::registers::{RCX, RDI, RSI, Register};
@@ -11,14 +11,14 @@ use crate::summary::{AtomKind, Definition, ModuleSummary, Target};
 
 pub(crate) struct Mapping {
     pub(crate) name: &'static [u8],
-    /// The register of the argument that says where, or whether a place is said.
+    /// The register of the argument with the address, or with the flag for one.
     pub(crate) register: Register,
-    /// Which argument that is, from 0.
+    /// The number of that argument, from 0.
     pub(crate) argument: usize,
     says: PlaceCondition,
 }
 
-/// When an argument says where, or that a place is said.
+/// The condition under which an argument requests an address.
 enum PlaceCondition {
     /// If one of these bits is set.
     Bits(u64),
@@ -27,7 +27,7 @@ enum PlaceCondition {
 }
 
 impl Mapping {
-    /// Whether a call with this constant for the argument leaves the place to the kernel, or maps and protects no memory at all.
+    /// Whether a call with this constant argument leaves the address to the kernel, or maps and protects no memory.
     pub(crate) fn leaves_it_open(&self, argument: u64) -> bool {
         match self.says {
             PlaceCondition::Bits(bits) => argument & bits == 0,
@@ -36,11 +36,11 @@ impl Mapping {
     }
 }
 
-/// The numbers of `mmap`, `mremap` and `shmat` as system calls, and of `mprotect` and `pkey_mprotect`: by their names the link knows that they
-/// make data writable, but not by a number.
+/// The numbers of the system calls `mmap`, `mremap` and `shmat`, and of `mprotect` and `pkey_mprotect`, which make data
+/// writable.
 const SYSTEM_CALLS: [u64; 5] = [9, 25, 30, 10, 329];
 
-/// `mmap(2)`, `shmat(2)`; `mremap(2)` takes a place if its flags have `MREMAP_FIXED`; `syscall(2)` is any of them, and more.
+/// `mmap(2)`, `shmat(2)`; `mremap(2)` takes an address if its flags have `MREMAP_FIXED`; `syscall(2)` can be any of them.
 const MAPPINGS: [Mapping; 5] = [
     Mapping { name: b"mmap", register: RDI, argument: 0, says: PlaceCondition::Bits(u64::MAX) },
     Mapping { name: b"mmap64", register: RDI, argument: 0, says: PlaceCondition::Bits(u64::MAX) },
@@ -49,7 +49,7 @@ const MAPPINGS: [Mapping; 5] = [
     Mapping { name: b"mremap", register: RCX, argument: 3, says: PlaceCondition::Bits(2) },
 ];
 
-/// Count a module that is linked as it is, so that nobody looked at its calls, and that may call one of these.
+/// Add the limit for a module that is linked as it is, so that its calls were not analysed, if it may call one of these functions.
 pub(crate) fn count_unseen(summary: &mut ModuleSummary) {
     let is_seen = |l: &LimitRecord| l.limit == Limit::FixedMapping || l.limit.severity() < Severity::Module;
     if summary.limits.iter().all(is_seen) {
@@ -60,17 +60,11 @@ pub(crate) fn count_unseen(summary: &mut ModuleSummary) {
         return;
     };
     let detail = format!("a call of {} may say where", String::from_utf8_lossy(found));
-    summary.limits.push(LimitRecord {
-        limit: Limit::FixedMapping,
-        section: None,
-        offset: None,
-        bytes: 0,
-        detail,
-    });
+    summary.limits.push(LimitRecord::new(Limit::FixedMapping, detail));
 }
 
-/// Note that live data has the address of such a function, since a reader of it may call that with a place. `live` says of each atom whether it lives.
-/// The front ends find the same, but only once they have followed the functions of the module. True if there is such data.
+/// Note that live data has the address of such a function, because its reader may call it. `live` gives the liveness of each atom.
+/// The front ends find the same, but only after analysing the functions of the module. True if there is such data.
 pub fn note_in_data(summary: &mut ModuleSummary, live: &[bool]) -> bool {
     let maps: Vec<bool> = summary.symbols.iter().map(|s| maps_memory(summary.name(s.name))).collect();
     if !maps.contains(&true) {
@@ -93,7 +87,7 @@ pub fn note_in_data(summary: &mut ModuleSummary, live: &[bool]) -> bool {
     true
 }
 
-/// Whether the function of this name maps memory, at a place that it may be told.
+/// Whether the function of this name can map memory at a requested address.
 pub fn maps_memory(name: &[u8]) -> bool {
     mapping(name).is_some()
 }

@@ -1,21 +1,20 @@
-//! What functions do whose code is not in the link, as far as addresses go.
+//! Models of library functions: the effects on addresses of functions whose code is not in the link.
 //!
-//! A [`Model`] says all that a function does; what has no model may do anything. Which function a model is of is said
-//! where models are looked up: by provider (soname) and symbol, never by a bare name, since another library or the link
-//! itself may define the same one. The models that come with the tool are `summaries/models/*.toml`, one file a library: a
-//! line for each function, with its effects in words.
+//! A [`Model`] has all effects of a function; a function without a model may do anything. Models are looked up by provider (soname) and symbol,
+//! never by a bare name, since another library or the link may define the same one. The built-in models are
+//! `summaries/models/*.toml`, one file for each library with a line for each function.
 
 mod words;
 
 use std::collections::BTreeMap;
 
-/// All that a function does with addresses. What no effect says does not happen.
+/// All effects of a function on addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Model {
     pub effects: Vec<Effect>,
-    /// The memory of its library that the effects speak of.
+    /// The library memory that its effects refer to.
     pub memory: MemoryIdx,
-    /// It may allocate or free memory, by functions that the program may define: much is allocated when it is needed first.
+    /// It may allocate or free memory, by functions that the program may define.
     pub allocates: bool,
 }
 
@@ -37,43 +36,43 @@ pub enum Effect {
     ReturnsUnknown,
     /// Returns an address in memory that the library owns.
     ReturnsLibrary,
-    /// Returns what the argument's memory holds.
+    /// Returns the contents of the argument's memory.
     ReturnsContents { argument: Argument, exact: bool },
     /// Copies memory from where `from` points to where `to` points, any number of bytes, byte 0 to byte 0 if `aligned`.
     Copies { from: Source, to: Source, aligned: bool },
-    /// The nodes of a list or tree: those at the arguments (a bit each), and those that their links lead to, come to be linked in any
-    /// way. Returns one of them, or nothing.
+    /// The nodes of a list or tree: those at the arguments (a bit each), and those that their links lead to, are linked in any way.
+    /// Returns one of them, or nothing.
     Relinks { arguments: u8, fields: LinkFields, returns: bool },
     /// Returns a node that links lead to from the argument, or the argument.
     ReturnsLinked { argument: Argument, fields: LinkFields },
     /// Stores an address into the memory at `to`, at `offset` bytes or, if `None`, somewhere in it.
     Stores { what: StoredAddress, to: Source, offset: Option<i64> },
-    /// The library keeps it in memory of its own, from where the program may read it, and calls nothing there but what
-    /// another effect says.
+    /// The library keeps it in its own memory, where the program may read it, and calls nothing there except by another
+    /// effect.
     Holds(Source),
-    /// The same with an address somewhere in what the argument points to.
+    /// The same with an address somewhere in the argument's pointee.
     HoldsWithin(Argument),
-    /// It returns what the library holds in memory.
+    /// Returns the contents of the library's memory.
     ReturnsHeld,
-    /// Returns an address somewhere in what the memory points to that the library holds addresses of.
+    /// Returns an address somewhere in the pointees of the library's memory.
     ReturnsWithinContentsOfHeld,
-    /// Writes what the argument's memory holds to a file, from where this process may read it again.
+    /// Writes the contents of the argument's memory to a file, where this process may read it again.
     WritesOut(Argument),
     /// Writes bytes of the argument to a file.
     WritesValue(Argument),
-    /// Stores what was written out into the memory there.
+    /// Stores file contents into the memory there.
     ReadsIn(Source),
-    /// Returns bytes of what was written out.
+    /// Returns bytes of file contents.
     ReturnsFiles,
-    /// Writes arguments out as text: those from `first` on and the stack's, or, if `within`, what the memory of the argument
-    /// `first` leads to (a `va_list`).
+    /// Writes arguments out as text: those from `first` on and the stack's, or, if `within`, all that the memory of the argument
+    /// `first` (a `va_list`) leads to.
     Prints { first: Argument, within: bool },
-    /// Stores what was written out where the arguments from `first` on and the stack's point to, or, if `within`, what the
-    /// memory of the argument `first` leads to (a `va_list`).
+    /// Stores file contents through the arguments from `first` on and the stack's, or, if `within`, through all that the memory of
+    /// the argument `first` (a `va_list`) leads to.
     Scans { first: Argument, within: bool },
-    /// Memory is given back to whoever allocated it.
+    /// Memory is given back to its allocator.
     Frees,
-    /// Uses arguments as numbers: the addresses of code that are passed there escape.
+    /// Uses arguments as numbers: addresses of code among them escape.
     Exposes(ExposedArguments),
     /// The argument escapes to unknown code.
     Escapes(Argument),
@@ -81,7 +80,7 @@ pub enum Effect {
     Calls { function: Source, arguments: [PassedArgument; 3], returned: ResultUse },
 }
 
-/// Which arguments a function uses as numbers.
+/// The arguments that a function uses as numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExposedArguments {
     General(Argument),
@@ -91,7 +90,7 @@ pub enum ExposedArguments {
     Stack,
 }
 
-/// Where in a node its links to others are, in bytes: each is 8 bytes.
+/// The offsets of a node's links to others, in bytes: each is 8 bytes.
 pub type LinkFields = [Option<u8>; 3];
 
 /// An address that a modelled function finds.
@@ -110,31 +109,31 @@ pub enum Source {
 pub enum StoredAddress {
     /// Somewhere in the object that the argument points to.
     Within(Argument),
-    /// So many bytes behind what the argument points to.
+    /// That many bytes after the argument's pointee.
     Place { offset: i64, argument: Argument },
-    /// What the 8 bytes hold that the argument points to.
+    /// The 8 bytes that the argument points to.
     Contents(Argument),
     /// In memory that nothing else points to.
     Fresh,
     /// In memory that the library owns.
     Library,
-    /// It is whatever the library holds in memory.
+    /// The contents of the library's memory.
     Held,
     /// It is anything whose address has escaped.
     Unknown,
 }
 
-/// What happens to what a called function returns.
+/// The use of a called function's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultUse {
     Dropped,
-    /// The modelled function returns what comes back.
+    /// The modelled function returns the result.
     Returned,
-    /// The library holds what comes back from then on.
+    /// The library keeps the result.
     Kept,
 }
 
-/// What a modelled function passes to a function that it calls.
+/// An argument that a modelled function passes to a function that it calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PassedArgument {
     /// It is a number that is no address.
@@ -143,7 +142,7 @@ pub enum PassedArgument {
     Argument(Argument),
     /// An address somewhere in the object that an argument points to.
     Within(Argument),
-    /// It is what the argument's memory holds.
+    /// The contents of the argument's memory.
     Contents(Argument),
     /// An address in memory that the library owns.
     Library,
@@ -156,13 +155,13 @@ pub struct Library {
     pub soname: String,
     /// The models of functions, by symbol name.
     pub functions: BTreeMap<String, Model>,
-    /// Its variables that hold nothing but addresses in memory that the library owns: which memory, by name.
+    /// Variables that hold only addresses in the library's memory: which memory, by name.
     pub data: BTreeMap<String, MemoryIdx>,
-    /// Names of the memories that are distinguished; the first is that of everything else.
+    /// Names of the distinguished memories; the first is that of all others.
     pub memory: Vec<String>,
 }
 
-/// Why a table of models can't be read.
+/// An error in a table of models.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("models of {library}: {detail}")]
 pub struct ModelError {
@@ -175,10 +174,10 @@ pub struct ModelError {
 struct ModelTable {
     soname: String,
     functions: BTreeMap<String, String>,
-    /// Variables; `library` is all that is known of any.
+    /// Variables; `library` is the only known kind.
     #[serde(default)]
     data: BTreeMap<String, DataOwner>,
-    /// Memory that is distinguished from the rest of the library's: by its name, all functions and variables that hand it out.
+    /// Memory that is distinguished from the rest: by its name, all functions and variables that return it.
     #[serde(default)]
     memory: BTreeMap<String, Vec<String>>,
 }
@@ -189,7 +188,7 @@ enum DataOwner {
     Library,
 }
 
-/// The models that come with the tool. A test sees to it that they can be read.
+/// The built-in models. A test checks that they can be read.
 pub fn builtin() -> Result<Vec<Library>, ModelError> {
     let tables = [
         include_str!("../models/libc.toml"),

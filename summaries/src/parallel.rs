@@ -1,13 +1,11 @@
-//! A parallel map that the caller brings: this crate starts no thread of its own.
-//!
-//! Safe because pieces share nothing and come back in the order of their numbers. Left out: on which threads they run.
+//! A parallel map that the caller provides, because this crate starts no thread.
 
 use std::sync::OnceLock;
 
-/// Runs a piece of work for every number below a count, each once, in any order and on any thread, and comes back when all are done.
+/// Runs a piece of work once for every number below a count, in any order and on any thread, and returns when all are done.
 pub type ParallelMap<'e> = &'e (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
 
-/// What comes of a piece of work for every number below `count`, in their order.
+/// The results of a piece of work for every number below `count`, in their order.
 pub(crate) fn collect<T: Send + Sync>(
     parallel_map: ParallelMap<'_>,
     count: usize,

@@ -1,12 +1,9 @@
 //! The module summary: the only serialised boundary type between the front ends and the tool that links.
 //!
-//! It is a plain table of facts. Invariants, kept by every front end and checked by `ModuleSummary::check`
-//! when one is read from outside: every id is in range of its table; `references` is sorted by
+//! It is a plain table of facts. Emission reads the object itself for section contents and relocation encodings. Invariants, checked by
+//! `ModuleSummary::check` for summaries from outside: every id is in range of its table; `references` is sorted by
 //! (`from`, `offset`); `atoms` is sorted by (`section`, `offset`); atoms of one section do not overlap; groups and
-//! their members name each other; `resolved`, `owned` and `retargets` are sorted as they say, without duplicates.
-//!
-//! Left out: section contents, relocation encodings and everything else that only emission needs; emission
-//! reads the object itself.
+//! their members name each other; `resolved`, `owned` and `retargets` are sorted and without duplicates.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,17 +11,18 @@ use crate::ids::{AtomIdx, GroupIdx, NameRef, SymbolIdx};
 use crate::limit::LimitRecord;
 use crate::relation::FunctionSummary;
 
-/// What kind of file the summary was made from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The kind of file that a summary describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum ModuleKind {
     /// The module is a relocatable ELF64 object for x86-64.
     Native,
     Bitcode,
-    /// Neither: nothing is known of it, and a limit says why.
+    /// Another file: nothing is known of it, and a limit says why.
+    #[default]
     Opaque,
 }
 
-/// How finely a front end divides executable sections into atoms.
+/// The granularity of atoms in executable sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub enum Granularity {
     /// An atom for each section; no instruction is decoded.
@@ -32,17 +30,17 @@ pub enum Granularity {
     Sections,
     /// An atom for each function, in sections where the boundaries and every reference across them are proved.
     Functions,
-    /// As [`Granularity::Functions`], with [`ModuleSummary::functions`] filled in besides.
+    /// As [`Granularity::Functions`], with [`ModuleSummary::functions`].
     Pointers,
 }
 
-/// What is asked of a front end.
+/// The options of a front end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SummaryOptions {
     pub granularity: Granularity,
-    /// Debug information will not be in the output, so that nothing has to follow what it says of code by numbers.
+    /// Debug information will not be in the output, so that it does not restrict the division of code.
     pub without_debug: bool,
-    /// Whether control goes on behind a section is left for [`crate::native::next_sections`], which reads less code.
+    /// Fall-through at the ends of sections is left to [`crate::native::next_sections`], which reads less code.
     pub without_ends: bool,
 }
 
@@ -52,13 +50,13 @@ impl From<Granularity> for SummaryOptions {
     }
 }
 
-/// Everything that is known of one module without the others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// All facts about one module without the others.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ModuleSummary {
     pub kind: ModuleKind,
-    /// What was asked for: a summary of one granularity does not stand for the other.
+    /// The requested granularity: a summary does not replace one of another granularity.
     pub granularity: Granularity,
-    /// Debug information counted for nothing: a module from which anything goes loses it, too.
+    /// Debug information was ignored: a modified module loses it.
     pub without_debug: bool,
     /// Backing bytes of every [`NameRef`]; a front end may leave bytes in it that no name uses.
     #[serde(with = "crate::byte_string")]
@@ -74,12 +72,12 @@ pub struct ModuleSummary {
     pub resolved: Vec<ResolvedReference>,
     /// Parts of data atoms that belong to a function, sorted by (atom, start).
     pub owned: Vec<OwnedRange>,
-    /// What relocations by section symbol mean in a split section, sorted by (section, offset).
+    /// Targets of relocations by section symbol in a split section, sorted by (section, offset).
     pub retargets: Vec<Retarget>,
-    /// Value flow, one entry per function that was understood, ascending by atom; no atom is in two. Empty where no
-    /// value flow was computed.
+    /// Value flow, one entry per analysed function, ascending by atom; no atom is in two. Empty if value flow was not
+    /// computed.
     pub functions: Vec<FunctionSummary>,
-    /// What the front end gave up on.
+    /// Parts that the front end did not understand.
     pub limits: Vec<LimitRecord>,
 }
 
@@ -93,8 +91,9 @@ pub enum Binding {
 }
 
 /// ELF symbol visibility (`STV_*`), least to most constraining when merged: see [`Visibility::merge`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Visibility {
+    #[default]
     Default,
     Protected,
     Hidden,
@@ -119,7 +118,7 @@ pub enum SymbolKind {
     Tls,
     /// `STT_GNU_IFUNC`: its value is a resolver that the loader calls.
     Ifunc,
-    /// A value of `st_info` that we do not know.
+    /// An unknown value of `st_info`.
     Other,
 }
 
@@ -178,8 +177,7 @@ impl AtomKind {
     }
 }
 
-/// Whether a module with these atoms has debug information: tables that say by numbers how long its functions are, and how far one is
-/// from the next.
+/// Whether a module with these atoms has debug information, which encodes lengths of functions and distances between them.
 pub fn have_debug_info(atoms: &[Atom]) -> bool {
     atoms.iter().any(|atom| atom.kind == AtomKind::Debug)
 }
@@ -187,7 +185,7 @@ pub fn have_debug_info(atoms: &[Atom]) -> bool {
 pub mod atom_flags {
     /// `SHF_GNU_RETAIN`: the user asked the linker to keep it.
     pub const RETAIN: u32 = 1 << 0;
-    /// `SHF_LINK_ORDER`: lives and dies with [`Atom::link_order`](super::Atom::link_order).
+    /// `SHF_LINK_ORDER`: kept only with [`Atom::link_order`](super::Atom::link_order).
     pub const LINK_ORDER: u32 = 1 << 1;
     /// The section name is a C identifier, so `__start_NAME` and `__stop_NAME` mean it.
     pub const C_IDENTIFIER: u32 = 1 << 2;
@@ -204,29 +202,29 @@ pub mod atom_flags {
     /// The section's name is of a standard family (`.text*`, `.rodata*`, `.data*`, `.bss*`, ...), see
     /// `native::sections::is_standard_family`.
     pub const STANDARD_FAMILY: u32 = 1 << 8;
-    /// Code that was not understood and may use what its caller left in registers that pass nothing by the psABI: it may take
-    /// arguments there (`preserve_none`, `regcall`). Only found where value flow is.
+    /// Code that was not analysed and may take arguments in registers that pass nothing by the psABI (`preserve_none`, `regcall`). Only
+    /// set for value flow.
     pub const TAKES_REGISTERS: u32 = 1 << 9;
     /// A relocation of it holds an absolute address in 32 bits or fewer, or in a section that is not writable: linkers refuse
-    /// the first where the output may be loaded anywhere, and refuse or report the second.
+    /// the first in an output without fixed address, and refuse or report the second.
     pub const FIXED_ADDRESS: u32 = 1 << 10;
-    /// A relocation of it is of 16 bits or 8, where hardly any address fits, or of a type that linkers write: they refuse it in an object.
+    /// A relocation of it is of 16 bits or 8, where hardly any address fits, or of a type for outputs: linkers refuse it in an object.
     pub const RARE_RELOCATION: u32 = 1 << 11;
     /// The section has the flag `SHF_EXCLUDE` and takes no memory: only a relocatable output has it.
     pub const EXCLUDED: u32 = 1 << 12;
-    /// Code that runs what no summary speaks of: system calls by instructions, assembly in bitcode, what is not decoded.
-    /// Only found where value flow is asked for.
+    /// Code with effects that no summary covers: system calls by instructions, assembly in bitcode, undecoded bytes. Only set for value
+    /// flow.
     pub const RUNS_UNSEEN: u32 = 1 << 13;
 }
 
-/// The unit that lives or dies.
+/// The unit that is kept or removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Atom {
     /// ELF section index, or [`Atom::NO_SECTION`] for a common.
     pub section: u32,
-    /// First byte, from the start of the section.
+    /// The first byte, from the start of the section.
     pub offset: u64,
-    /// It is a number of bytes.
+    /// The size in bytes; 0 for an empty one.
     pub size: u64,
     /// In bytes, a power of two, at least 1.
     pub align: u64,
@@ -258,12 +256,11 @@ pub struct Group {
     pub signature: SymbolIdx,
     /// `GRP_COMDAT`: one of several groups with this signature is linked.
     pub comdat: bool,
-    /// Sections that are atoms, ascending: exactly those whose [`Atom::group`] is this one. Others (relocation
-    /// sections) follow theirs.
+    /// Its atoms, ascending: those whose [`Atom::group`] is this one. Other sections (relocations) follow theirs.
     pub members: Vec<AtomIdx>,
 }
 
-/// How an atom refers to a symbol or atom.
+/// The kind of a reference to a symbol or atom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ReferenceKind {
     /// A direct call or jump (`R_X86_64_PLT32`, or `PC32` on a decoded branch).
@@ -281,10 +278,10 @@ pub enum ReferenceKind {
     Debug,
 }
 
-/// The far end of a reference.
+/// The target of a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Target {
-    /// The definition of the symbol that prevails (a local symbol means its own atom).
+    /// The prevailing definition of the symbol (a local symbol means its own atom).
     Symbol(SymbolIdx),
     /// This atom of the same module, by section symbol and addend.
     Atom(AtomIdx),
@@ -294,28 +291,28 @@ pub enum Target {
 pub struct Reference {
     pub from: AtomIdx,
     /// In bytes, from the start of the *section* of `from`; for [`ReferenceKind::Unwind`], of the `.eh_frame` section;
-    /// for a relocation in an [`OwnedRange`], of the section of the range's atom, while `from` is its owner.
+    /// in an [`OwnedRange`], of the section of the range's atom, while `from` is its owner.
     pub offset: u64,
     pub kind: ReferenceKind,
     pub target: Target,
     pub addend: i64,
 }
 
-/// The opcode of `jmp rel8`. No field of 32 bits is behind such a byte: before those are the opcodes of `call`, `jmp` and
-/// `jcc`, or an operand byte of a RIP-relative address, which ends in the bits 101 and begins with 00.
+/// The opcode of `jmp rel8`. No 32-bit field follows such a byte: fields follow the opcodes of `call`, `jmp` and `jcc`, or an operand
+/// byte of a RIP-relative address, which ends in the bits 101 and begins with 00.
 pub const SHORT_JUMP: u8 = 0xeb;
 
-/// The opcode of `jmp rel32`, which a short jump becomes where it has to reach farther.
+/// The opcode of `jmp rel32`, which replaces a short jump that is too short.
 pub const NEAR_JUMP: u8 = 0xe9;
 
 /// A PC-relative reference from one atom of a split section to another, for which the assembler left no relocation: the
 /// 32-bit field at `field` holds `target - (end of instruction)`.
 ///
-/// When the atoms are divided it needs a relocation `R_X86_64_PC32` against the target's part, whose addend is
-/// `field + value - (start of the target atom)`, `value` being what the field holds.
+/// When the atoms are divided it needs a relocation `R_X86_64_PC32` against the target's part, with the addend
+/// `field + value - (start of the target atom)`, where `value` is the field's contents.
 ///
-/// Where the byte before the field is [`SHORT_JUMP`] the field has one byte, and three bytes of padding are behind it: when the
-/// atoms are divided the jump becomes `jmp rel32`, and `value` is what the byte holds, less 3.
+/// After a [`SHORT_JUMP`] the field has one byte, and three bytes of padding follow: when the atoms are divided the jump becomes
+/// `jmp rel32`, and `value` is the byte less 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ResolvedReference {
     /// It is the ELF index of the section.
@@ -326,8 +323,8 @@ pub struct ResolvedReference {
     pub target: AtomIdx,
 }
 
-/// A range of a data atom that only `owner` reads: a proved jump table. Its relocations refer from the owner, not from
-/// the data atom: in `references` their `from` is the owner. If the owner is dropped and the data atom kept, they go.
+/// A range of a data atom that only `owner` reads: a proved jump table. In `references` its relocations refer from the owner, not
+/// from the data atom. If only the owner is dropped, the relocations are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OwnedRange {
     pub atom: AtomIdx,
@@ -337,9 +334,9 @@ pub struct OwnedRange {
     pub owner: AtomIdx,
 }
 
-/// The far end of a relocation of an allocated section (`.eh_frame` left out) against the section symbol of a split
-/// section: there is one entry for each such relocation, in whatever atom it lies. A PC-relative addend is biased by the
-/// distance from the field to the end of the instruction or to the start of the table, so the addend alone does not say.
+/// The target of a relocation of an allocated section (except `.eh_frame`) against the section symbol of a split section. Each such
+/// relocation has an entry. A PC-relative addend is biased by the distance from the field to the end of the instruction or the
+/// start of the table, so that the addend alone does not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Retarget {
     /// ELF section index of the section that the relocation applies to.
@@ -350,29 +347,15 @@ pub struct Retarget {
 }
 
 impl ModuleSummary {
-    /// Whether it says what a front end that is asked so would say.
+    /// Whether it has the contents of a summary with these options.
     pub fn answers(&self, options: SummaryOptions) -> bool {
         self.granularity == options.granularity
             && (self.without_debug == options.without_debug || !have_debug_info(&self.atoms))
     }
 
-    /// A summary that says nothing, of a file that was not understood.
+    /// A summary without facts, for a file that was not understood.
     pub fn opaque() -> Self {
-        ModuleSummary {
-            kind: ModuleKind::Opaque,
-            granularity: Granularity::Sections,
-            without_debug: false,
-            names: Vec::new(),
-            symbols: Vec::new(),
-            atoms: Vec::new(),
-            groups: Vec::new(),
-            references: Vec::new(),
-            resolved: Vec::new(),
-            owned: Vec::new(),
-            retargets: Vec::new(),
-            functions: Vec::new(),
-            limits: Vec::new(),
-        }
+        ModuleSummary::default()
     }
 
     /// The bytes of a name; empty if the range is not in the table.
@@ -385,6 +368,22 @@ impl ModuleSummary {
         self.symbols.get(symbol.index()).map_or(&[], |s| self.name(s.name))
     }
 
+    /// The atom that defines a symbol; `None` for an undefined or absolute one.
+    pub fn defining_atom(&self, symbol: SymbolIdx) -> Option<AtomIdx> {
+        match self.symbols.get(symbol.index())?.definition {
+            Definition::Atom(atom) | Definition::Common(atom) => Some(atom),
+            _ => None,
+        }
+    }
+
+    /// The atom of this module that a target names, whichever definition of a global symbol prevails.
+    pub fn target_atom(&self, target: Target) -> Option<AtomIdx> {
+        match target {
+            Target::Atom(atom) => Some(atom),
+            Target::Symbol(symbol) => self.defining_atom(symbol),
+        }
+    }
+
     /// Append a name to the table.
     pub fn push_name(&mut self, bytes: &[u8]) -> NameRef {
         let name = NameRef { start: self.names.len() as u32, len: bytes.len() as u32 };
@@ -392,8 +391,8 @@ impl ModuleSummary {
         name
     }
 
-    /// The atom that a relocation at `offset` of ELF section `section` means, if it is against the section symbol of a
-    /// split section; see [`Retarget`]. `None` if two entries disagree.
+    /// The target atom of a relocation at `offset` of ELF section `section` against the section symbol of a split section; see
+    /// [`Retarget`]. `None` if two entries disagree.
     pub fn retarget_at(&self, section: u32, offset: u64) -> Option<AtomIdx> {
         let start = self.retargets.partition_point(|r| (r.section, r.offset) < (section, offset));
         let rest = self.retargets.get(start..)?.iter();
@@ -402,7 +401,7 @@ impl ModuleSummary {
         same.all(|r| r.target == first.target).then_some(first.target)
     }
 
-    /// The references that go out of `atom`.
+    /// The references from `atom`, in order.
     pub fn references_of(&self, atom: AtomIdx) -> &[Reference] {
         let start = self.references.partition_point(|r| r.from < atom);
         let end = self.references.partition_point(|r| r.from <= atom);

@@ -111,7 +111,7 @@ fn word(name: &str, value: &Value, folder: &Path) -> Option<Option<OsString>> {
     Some(Some(word))
 }
 
-/// The output that the words of a linker name, as far as the file of options is concerned: the dialect of the linker is not known before.
+/// The output that the words of a linker name, as far as the file of options is concerned: the flavor of the linker is not known before.
 pub(in crate::args) fn output_of(words: &[OsString]) -> PathBuf {
     let mut output = None;
     let mut rest = words.iter();

@@ -102,7 +102,8 @@ impl<'s> ValueFates<'s> {
         }
         let symbols = self.numbering.symbols.get(at.module as usize);
         let symbol = symbols.and_then(|s| s.get(at.value as usize).copied()).flatten();
-        let gone = symbol.is_some_and(|s| self.plan.prevailing_dropped.get(s.index()) == Some(&true));
+        let gone =
+            symbol.is_some_and(|s| self.plan.symbol(s.index()).has(plan::SymbolFlags::DEFINITION_DROPPED));
         if gone { ValueFate::Drop } else { ValueFate::Keep }
     }
 }

@@ -10,7 +10,7 @@ use summaries::{Granularity, native};
 use super::planner::{Program, plan};
 use super::tools::{Workshop, run};
 use crate::emit::object::rewrite;
-use crate::plan::{Action, ModulePlan};
+use crate::plan::{Action, ModulePlan, SymbolFlags};
 use crate::verify;
 
 /// Name and (address, size) of every function of an executable that has a size, where the name is unique.
@@ -263,7 +263,7 @@ fn a_debug_section_keeps_references_to_what_lives_elsewhere() {
 
 #[test]
 fn nothing_is_written_where_the_plan_says_nothing() {
-    // Without `prevailing_dropped` an undefined symbol of debug information stays as it is.
+    // Without flags an undefined symbol of debug information stays as it is.
     let shop = Workshop::new();
     let source = ".section .debug_info,\"\",@progbits\n.quad outside\n.text\n.globl _start\n_start: ret\n\
         .section .text.dead,\"ax\",@progbits\ndead: ret\n";
@@ -271,13 +271,13 @@ fn nothing_is_written_where_the_plan_says_nothing() {
     let summary = native::extract(&object);
     let mut plan: ModulePlan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
     assert!(plan.atoms.contains(&Action::Drop));
-    plan.prevailing_dropped.clear();
+    plan.symbols.clear();
     let has_reference = |bytes: &[u8]| {
         let file = object::File::parse(bytes).unwrap();
         file.section_by_name(".debug_info").unwrap().relocations().count() == 1
     };
     assert!(has_reference(&rewrite(&object, &summary, &plan).unwrap()));
     // With it, one whose definition is dropped elsewhere goes.
-    plan.prevailing_dropped = vec![true; summary.symbols.len()];
+    plan.symbols = vec![SymbolFlags::DEFINITION_DROPPED; summary.symbols.len()];
     assert!(!has_reference(&rewrite(&object, &summary, &plan).unwrap()));
 }

@@ -8,7 +8,7 @@ use summaries::{ModuleSummary, native};
 use super::planner::plan;
 use super::tools::{LINKERS, Workshop, run};
 use crate::emit::object::rewrite;
-use crate::plan::{Action, ModulePlan};
+use crate::plan::{Action, ModulePlan, SymbolFlags};
 use crate::verify;
 
 /// Prune one object from `_start`, verified.
@@ -105,14 +105,14 @@ fn visibility_of_a_dropped_symbol_reaches_the_linker() {
     let object = assemble(&shop, source);
     let summary = native::extract(&object);
     let mut plan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
-    plan.pin_visibility.clear();
+    plan.symbols.clear();
     let text = symbol_lines(&shop, &rewrite(&object, &summary, &plan).unwrap());
     for name in ["hid", "far"] {
         let line = text.lines().find(|l| l.ends_with(&format!(" {name}"))).unwrap();
         assert!(line.contains("WEAK") && line.contains("HIDDEN") && line.contains("UND"), "{line}");
     }
     assert!(!text.contains("gone"));
-    plan.pin_visibility = vec![false; summary.symbols.len()];
+    plan.symbols = vec![SymbolFlags::DEFINITION_DROPPED; summary.symbols.len()];
     let pruned = rewrite(&object, &summary, &plan).unwrap();
     let text = symbol_lines(&shop, &pruned);
     assert!(!text.contains("hid") && !text.contains("far"), "{text}");
@@ -139,7 +139,7 @@ fn a_reference_without_definition_is_an_error() {
     assert_eq!(error.symbol.as_deref(), Some("dead"), "{error}");
     assert!(error.section.as_deref().unwrap().starts_with(".text._start"), "{error}");
     // Another definition does for the global one, never for the local one.
-    plan.prevails_elsewhere = vec![true; summary.symbols.len()];
+    plan.symbols = vec![SymbolFlags::PREVAILS_ELSEWHERE; summary.symbols.len()];
     let error = rewrite(&object, &summary, &plan).unwrap_err();
     assert_ne!(error.symbol.as_deref(), Some("dead"), "{error}");
 }
@@ -323,7 +323,7 @@ fn groups_shrink() {
     let group = summary.groups.iter().find(|g| summary.symbol_name(g.signature) == b"i").unwrap();
     plan.discarded_groups = vec![group.section];
     group.members.iter().for_each(|m| plan.atoms[m.index()] = Action::Drop);
-    plan.prevails_elsewhere = vec![true; summary.symbols.len()];
+    plan.symbols = vec![SymbolFlags::PREVAILS_ELSEWHERE; summary.symbols.len()];
     let pruned = rewrite(&object, &summary, &plan).unwrap();
     verify::object("t.o", &object, &pruned, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
     let line = symbol_lines(&shop, &pruned);

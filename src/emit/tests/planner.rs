@@ -5,12 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use summaries::{
-    AtomIdx, AtomKind, Binding, Definition, ModuleSummary, SymbolIdx, Target, Visibility, atom_flags, native,
+    AtomIdx, AtomKind, Binding, Definition, ModuleSummary, SymbolIdx, Target, atom_flags, native,
 };
 
 use super::tools::Workshop;
 use crate::emit::object::rewrite;
-use crate::plan::{Action, ModulePlan};
+use crate::plan::{Action, ModulePlan, SymbolFlags};
 use crate::verify;
 
 /// A program of a few objects, with a plan for each.
@@ -169,22 +169,20 @@ pub(super) fn plan(summaries: &[ModuleSummary], roots: &[&str]) -> Vec<ModulePla
         }
     }
     for (m, s) in summaries.iter().enumerate() {
-        let mut elsewhere = vec![false; s.symbols.len()];
-        let mut dropped = vec![false; s.symbols.len()];
-        let mut pinned = vec![false; s.symbols.len()];
+        let mut symbols = vec![SymbolFlags::default(); s.symbols.len()];
         for (i, symbol) in s.symbols.iter().enumerate().filter(|(_, s)| s.binding != Binding::Local) {
             let best = prevailing.get(s.name(symbol.name));
-            elsewhere[i] = best.is_some_and(|(_, bm, bi)| (*bm, *bi) != (m, i))
+            let elsewhere = best.is_some_and(|(_, bm, bi)| (*bm, *bi) != (m, i))
                 && symbol.definition != Definition::Undefined;
-            dropped[i] = best.is_some_and(|(_, bm, bi)| {
+            let dropped = best.is_some_and(|(_, bm, bi)| {
                 let (_, atom) = definition_rank(&summaries[*bm], *bi).unwrap();
                 plans[*bm].atoms[atom.index()] == Action::Drop
             });
-            pinned[i] = symbol.visibility != Visibility::Default && !dropped[i];
+            symbols[i].set(SymbolFlags::PREVAILS_ELSEWHERE, elsewhere);
+            symbols[i].set(SymbolFlags::DEFINITION_DROPPED, dropped);
+            symbols[i].set(SymbolFlags::DEFINITION_KEPT, !dropped);
         }
-        plans[m].prevails_elsewhere = elsewhere;
-        plans[m].prevailing_dropped = dropped;
-        plans[m].pin_visibility = pinned;
+        plans[m].symbols = symbols;
     }
     plans
 }

@@ -7,7 +7,7 @@ use summaries::{Granularity, ModuleSummary, native};
 use super::split::C_LIB;
 use super::tools::{Workshop, run};
 use crate::emit::{archive, object::rewrite};
-use crate::plan::{Action, ModulePlan};
+use crate::plan::{Action, ModulePlan, SymbolFlags};
 use crate::propagate::can_stub;
 use crate::verify;
 
@@ -67,14 +67,22 @@ fn objects() -> Vec<(Vec<u8>, ModuleSummary)> {
 /// A plan from random bits, with stubs in half of the plans. It drops about `drop_percent` of the atoms.
 pub(super) fn random_plan(summary: &ModuleSummary, seed: &[u8], drop_percent: u8) -> ModulePlan {
     let byte = |i: usize| seed[i % seed.len()] ^ (i / seed.len()).wrapping_mul(37) as u8;
-    let bits = |from: usize| (0..summary.symbols.len()).map(|i| byte(i + from) & 1 == 0).collect();
+    let flags = |i: usize| {
+        let mut flags = SymbolFlags::default();
+        flags.set(SymbolFlags::PREVAILS_ELSEWHERE, byte(3) & 1 == 1 || byte(i + 7) & 1 == 0);
+        let dropped = if byte(i + 11) & 1 == 0 {
+            SymbolFlags::DEFINITION_DROPPED
+        } else {
+            SymbolFlags::DEFINITION_KEPT
+        };
+        flags.set(dropped, byte(5) & 1 == 0);
+        flags
+    };
     let mut plan = ModulePlan {
         atoms: (0..summary.atoms.len())
             .map(|i| if byte(i) % 100 < drop_percent { Action::Drop } else { Action::Keep })
             .collect(),
-        prevails_elsewhere: if byte(3) & 1 == 0 { bits(7) } else { vec![true; summary.symbols.len()] },
-        prevailing_dropped: if byte(5) & 1 == 0 { bits(11) } else { Vec::new() },
-        pin_visibility: if byte(9) & 1 == 0 { bits(13) } else { Vec::new() },
+        symbols: (0..summary.symbols.len()).map(flags).collect(),
         ..ModulePlan::default()
     };
     for (g, group) in summary.groups.iter().enumerate() {
@@ -104,7 +112,7 @@ pub(super) fn close(summary: &ModuleSummary, plan: &mut ModulePlan) {
                 Target::Symbol(s) => match summary.symbols[s.index()].definition {
                     Definition::Atom(a) | Definition::Common(a) => {
                         let local = summary.symbols[s.index()].binding == summaries::Binding::Local;
-                        let other = !local && plan.prevails_elsewhere.get(s.index()) == Some(&true);
+                        let other = !local && plan.symbol(s.index()).has(SymbolFlags::PREVAILS_ELSEWHERE);
                         plan.atoms[a.index()] == Action::Drop && !other
                     }
                     _ => false,

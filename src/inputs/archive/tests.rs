@@ -1,4 +1,4 @@
-//! Archives made by binutils and LLVM, and by hand where no tool makes the case.
+//! Archives made by binutils and LLVM, and synthetic ones for cases that no tool makes.
 
 #![allow(clippy::unwrap_used)]
 

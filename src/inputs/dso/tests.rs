@@ -1,4 +1,4 @@
-//! The system's libc.so.6, held against nm.
+//! The system's libc.so.6, compared with nm.
 
 #![allow(clippy::unwrap_used)]
 

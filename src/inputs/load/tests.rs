@@ -44,7 +44,7 @@ fn load_line(dir: &Path, linker: &str, line: &str) -> Inputs {
     load(&config).unwrap()
 }
 
-/// What is shown of archives of two members: lld reads no symbol table of an archive.
+/// The text of `shown` for archives of two members: lld reads no symbol table of an archive.
 fn as_read(linker: &str, shown: &str) -> String {
     if linker == "ld.lld-19" { shown.replace("/2]", "/0]") } else { shown.to_owned() }
 }
@@ -157,7 +157,7 @@ fn gnu_ld_alone_follows_dt_needed() {
     assert_eq!(shown(&load_line(dir.path(), "ld.bfd", "DIR/m.o DIR/libneedy.so")), "m.o libneedy.so.1");
     let both = load_line(dir.path(), "ld.bfd", "DIR/m.o DIR/libneedy.so DIR/libx.so -rpath-link DIR");
     assert_eq!(shown(&both), "m.o libneedy.so.1 libx.so.1");
-    // The default directories of GNU ld: libc without any -L, and what it needs.
+    // The default directories of GNU ld: libc without any -L, and the libraries that it needs.
     let libc = load_line(dir.path(), "ld.bfd", "DIR/m.o -lc");
     assert!(
         shown(&libc).contains("libc.so.6") && shown(&libc).contains("libc_nonshared.a"),

@@ -1,7 +1,7 @@
-//! Expressions of linker scripts: which symbols they name. Values are the linker's business.
+//! Expressions of linker scripts: the symbols that they name, not their values.
 //!
-//! Every identifier that isn't a function, a keyword or the argument of a function of sections or memory regions
-//! counts as a symbol; a name too many is only looked up in vain. An unknown function is an error.
+//! Every identifier that isn't a function, a keyword, a section or a memory region counts as a symbol. A superfluous name does no harm.
+//! An unknown function is an error.
 
 use super::facts::ScriptFacts;
 use super::lexer::{Lexer, Token};
@@ -11,7 +11,7 @@ use super::lexer::{Lexer, Token};
 pub(super) struct References {
     /// The symbols whose value is part of its value.
     pub(super) symbols: Vec<String>,
-    /// The symbols that it only asks about, in `DEFINED()`.
+    /// The symbols in `DEFINED()`, which it only tests.
     pub(super) tested: Vec<String>,
 }
 
@@ -22,6 +22,21 @@ impl References {
         facts.tested_symbols.extend(self.tested);
     }
 }
+
+/// Functions of which the argument is an expression.
+#[rustfmt::skip]
+const FUNCTIONS: &[&str] = &[
+    "ABSOLUTE", "ALIGN", "BLOCK", "DATA_SEGMENT_ALIGN", "DATA_SEGMENT_END", "DATA_SEGMENT_RELRO_END", "LOG2CEIL", "MAX",
+    "MIN", "NEXT", "AT", "SUBALIGN",
+];
+
+/// Words of section headers and expressions that are no symbols.
+#[rustfmt::skip]
+const KEYWORDS: &[&str] = &[
+    "SIZEOF_HEADERS", "sizeof_headers", "NOLOAD", "DSECT", "COPY", "INFO", "OVERLAY", "READONLY", "TYPE", "SHT_PROGBITS",
+    "SHT_NOBITS", "SHT_NOTE", "SHT_STRTAB", "SHT_INIT_ARRAY", "SHT_FINI_ARRAY", "SHT_PREINIT_ARRAY", "ONLY_IF_RO",
+    "ONLY_IF_RW", "ALIGN_WITH_INPUT", "SPECIAL",
+];
 
 /// Read an expression up to one of `stops` outside parentheses, and return that.
 ///
@@ -41,7 +56,8 @@ pub(super) fn scan(lexer: &mut Lexer<'_>, stops: &[u8], out: &mut References) ->
             // Only section names, segment names and file names are quoted, or symbols with odd characters.
             Some(Token::Quoted(text)) => out.symbols.push(text),
             Some(Token::Word(word)) => {
-                if word == "." || word.starts_with(|c: char| c.is_ascii_digit()) || is_keyword(&word) {
+                let is_number = word.starts_with(|c: char| c.is_ascii_digit());
+                if word == "." || is_number || KEYWORDS.contains(&word.as_str()) {
                     continue;
                 }
                 if !lexer.eat(b'(') {
@@ -57,52 +73,12 @@ pub(super) fn scan(lexer: &mut Lexer<'_>, stops: &[u8], out: &mut References) ->
                         lexer.name();
                         depth += 1;
                     }
-                    "ABSOLUTE"
-                    | "ALIGN"
-                    | "BLOCK"
-                    | "DATA_SEGMENT_ALIGN"
-                    | "DATA_SEGMENT_END"
-                    | "DATA_SEGMENT_RELRO_END"
-                    | "LOG2CEIL"
-                    | "MAX"
-                    | "MIN"
-                    | "NEXT"
-                    | "AT"
-                    | "SUBALIGN" => {
-                        depth += 1;
-                    }
+                    function if FUNCTIONS.contains(&function) => depth += 1,
                     _ => return Err(format!("function {word}()")),
                 }
             }
         }
     }
-}
-
-/// Words of section headers and expressions that are no symbols.
-fn is_keyword(word: &str) -> bool {
-    matches!(
-        word,
-        "SIZEOF_HEADERS"
-            | "sizeof_headers"
-            | "NOLOAD"
-            | "DSECT"
-            | "COPY"
-            | "INFO"
-            | "OVERLAY"
-            | "READONLY"
-            | "TYPE"
-            | "SHT_PROGBITS"
-            | "SHT_NOBITS"
-            | "SHT_NOTE"
-            | "SHT_STRTAB"
-            | "SHT_INIT_ARRAY"
-            | "SHT_FINI_ARRAY"
-            | "SHT_PREINIT_ARRAY"
-            | "ONLY_IF_RO"
-            | "ONLY_IF_RW"
-            | "ALIGN_WITH_INPUT"
-            | "SPECIAL"
-    )
 }
 
 /// The one name between the parentheses of a function; the opening one is consumed.

@@ -1,7 +1,6 @@
-//! What linker scripts, version scripts and dynamic lists say that matters for pruning, as lists of patterns and names.
+//! The facts in linker scripts, version scripts and dynamic lists that matter for pruning, as lists of patterns and names.
 //!
-//! They are kept as they were written: whoever asks whether a name matches says which way doubt goes
-//! ([`names`](super::names)). Left out: the languages, which `sections` and `version` read.
+//! Patterns are kept as text: [`names`](super::names) decides which way doubt goes.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -11,14 +10,14 @@ use crate::inputs::scripts::lexer::{Lexer, Token};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     pub text: String,
-    /// Inside `extern "C++" { }`: matches the demangled name, which we don't compute
+    /// Inside `extern "C++" { }`: it matches the demangled name, which is not computed
     /// ([`NameMatcher`](super::names::NameMatcher)).
     pub cplusplus: bool,
     /// Written in quotes: for GNU ld and gold a name even if it contains `*`.
     pub quoted: bool,
 }
 
-/// An assignment `PROVIDE(symbol = expression)`, which counts where nothing defines the symbol.
+/// An assignment `PROVIDE(symbol = expression)`, which counts if nothing defines the symbol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProvideAssignment {
     pub symbol: String,
@@ -26,7 +25,7 @@ pub struct ProvideAssignment {
     pub references: Vec<String>,
 }
 
-/// What the scripts of a link say, joined.
+/// The facts of all scripts of a link, joined.
 #[derive(Debug, Default)]
 pub struct ScriptFacts {
     /// The symbol of `ENTRY(symbol)` in a script of `-T`.
@@ -37,35 +36,35 @@ pub struct ScriptFacts {
     pub assigned_symbols: Vec<String>,
     /// `PROVIDE`, `PROVIDE_HIDDEN`: defined by the linker if they are referred to and no input defines them.
     pub provided: Vec<ProvideAssignment>,
-    /// Symbols in `DEFINED(symbol)`: what they are decides a value, but no archive member is extracted for them.
+    /// Symbols in `DEFINED(symbol)`: no archive member is extracted for them.
     /// Roots where they are defined.
     pub tested_symbols: Vec<String>,
     /// The file and section patterns of each `KEEP(file-pattern(section-pattern...))`.
     pub keep: Vec<(String, Vec<String>)>,
     /// Every file pattern of an input section description that is not `*`.
     pub file_patterns: Vec<String>,
-    /// The same of input section descriptions without KEEP.
+    /// The file and section patterns of input section descriptions without KEEP.
     pub placed: Vec<(String, Vec<String>)>,
     /// A `-T` script with a SECTIONS command is in the link.
     pub has_sections: bool,
-    /// A SECTIONS command without INSERT: it takes the place of the linker's default one.
+    /// A SECTIONS command without INSERT: it replaces the linker's default one.
     pub replaces_default: bool,
     /// GNU ld does not read its default script: a `-T` script without INSERT is in the link.
     pub without_default: bool,
-    /// `global:` patterns of version scripts; `None` where there is no version script.
+    /// `global:` patterns of version scripts; `None` if there is no version script.
     pub version_global: Option<Vec<Pattern>>,
-    /// The version that version scripts give to each name that they make global by itself, and nowhere local; `None` where they give several.
+    /// Names that version scripts make global literally, and nowhere local, with their version; `None` if there are several.
     pub versions: FxHashMap<Vec<u8>, Option<String>>,
     /// The patterns behind `local:` in version scripts.
     pub version_local: Vec<Pattern>,
     /// The patterns of `--dynamic-list` and `--export-dynamic-symbol(-list)`.
     pub dynamic_list: Vec<Pattern>,
-    /// Symbols, local ones too, of which the linker warns if they are missing: those of
+    /// Symbols, local ones too, that the linker warns of if they are missing: those of
     /// `--symbol-ordering-file`, `--call-graph-ordering-file` and `--keep-unique`.
     pub ordered_symbols: FxHashSet<Vec<u8>>,
 }
 
-/// What was found where something else was expected, for a limit's detail.
+/// The unexpected token and the text after it, for a limit's detail.
 pub(super) fn describe(token: Option<&Token>, lexer: &Lexer<'_>) -> String {
     let rest = lexer.rest();
     let near = String::from_utf8_lossy(rest.get(..rest.len().min(24)).unwrap_or_default()).into_owned();

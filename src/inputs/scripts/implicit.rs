@@ -1,11 +1,11 @@
-//! Scripts that stand on the line as inputs: glibc's `libc.so`, `libncurses.so` and their like.
+//! Scripts that are inputs on the line: glibc's `libc.so`, `libncurses.so` and the like.
 //!
-//! Such a script names further inputs. Anything else in one (sections, assignments) augments the linker's default
-//! script, which we don't model there: the caller gets the name of the construct and prunes nothing.
+//! Such a script names further inputs. Sections and assignments in it would augment the linker's default script, which is not
+//! modelled: the link is not pruned, and the limit names the construct.
 
 use super::lexer::{Lexer, Token};
 
-/// What a script asks for, in order.
+/// A command of a script, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptCommand {
     /// A file name, or `-lNAME` for a library to look for.
@@ -37,7 +37,7 @@ pub fn parse(text: &[u8]) -> Result<Vec<ScriptCommand>, String> {
         };
         match keyword {
             "INPUT" | "GROUP" | "SEARCH_DIR" => input_command(keyword, &mut lexer, &mut commands)?,
-            // It chooses the format that the emulation of the line has chosen already.
+            // It selects the format of the line's emulation, which holds already.
             "OUTPUT_FORMAT" => output_format(&mut lexer)?,
             _ => return Err(format!("{keyword}(...)")),
         }

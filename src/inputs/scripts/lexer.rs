@@ -1,7 +1,7 @@
 //! Words of linker scripts, version scripts and dynamic lists.
 //!
 //! GNU ld's lexer has modes: in an expression `a*b` is three tokens, in a list of files it is one name. So the caller
-//! says which it wants: [`Lexer::name`] or [`Lexer::operand`]. Comments are `/* */`, and `#` to the end of the line.
+//! chooses the mode: [`Lexer::name`] or [`Lexer::operand`]. Comments are `/* */`, and `#` to the end of the line.
 
 /// A place in a script. Cloning it is a bookmark.
 #[derive(Debug, Clone)]
@@ -94,7 +94,7 @@ impl<'a> Lexer<'a> {
         found
     }
 
-    /// The operator of an assignment, if one comes next; if so it is consumed. `==` is none.
+    /// The operator of an assignment, if one comes next; if so it is consumed. `==` does not count.
     pub(super) fn eat_assignment(&mut self) -> bool {
         self.skip_blanks();
         let operators: [&[u8]; 11] =

@@ -1,16 +1,16 @@
 //! Names against the patterns of version scripts and dynamic lists, compiled once for many names.
 //!
-//! Precedence as GNU ld, gold and lld have it: names, then patterns, then `*`; of equal rank global wins, because
-//! exporting too much keeps too much, which is safe. A pattern of an `extern "C++"` block may match every mangled name, so a
-//! global one does and a local one (except `*`) doesn't. Left out: demangling.
+//! The precedence is that of GNU ld, gold and lld: names, then patterns, then `*`; of equal rank global prevails, since
+//! exporting too much is safe. Names are not demangled: a global pattern of an `extern "C++"` block matches every mangled name,
+//! and a local one (except `*`) matches none.
 
 use rustc_hash::FxHashSet;
 
 use super::super::glob::Glob;
 use super::facts::{Pattern, ScriptFacts};
-use crate::config::Dialect;
+use crate::config::Flavor;
 
-/// What a pattern that can't be evaluated is assumed to do.
+/// The assumption about a pattern that can't be evaluated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UnevaluatedPattern {
     AssumeMatch,
@@ -22,18 +22,18 @@ enum UnevaluatedPattern {
 struct Set {
     literals: FxHashSet<Vec<u8>>,
     globs: Vec<Glob>,
-    /// Some pattern of a C++ block, of which it isn't known what it matches.
+    /// A pattern of a C++ block is here, which may match any mangled name.
     mangled: bool,
     star: bool,
 }
 
 impl Set {
     /// Compile `patterns`. GNU ld and gold take a quoted one for a name; the others ignore the quotes.
-    fn new(patterns: &[Pattern], dialect: Dialect, unevaluated: UnevaluatedPattern) -> Self {
+    fn new(patterns: &[Pattern], flavor: Flavor, unevaluated: UnevaluatedPattern) -> Self {
         let mut set = Set::default();
         for pattern in patterns {
             let glob = Glob::new(&pattern.text);
-            let quoted = pattern.quoted && matches!(dialect, Dialect::Bfd | Dialect::Gold);
+            let quoted = pattern.quoted && flavor.rules().quoted_are_names;
             if !quoted && glob.is_star() {
                 set.star = true;
                 continue;
@@ -68,16 +68,16 @@ pub struct NameMatcher {
     /// Global and local patterns; `None` without a version script.
     version: Option<(Set, Set)>,
     dynamic: Set,
-    /// Names that the linker complains of where they are defined nowhere.
+    /// Names that the linker reports if nothing defines them.
     demanded: Set,
-    /// It also complains of what a dynamic list names and is hidden.
+    /// It also reports hidden symbols that a dynamic list names.
     hidden_exports: bool,
 }
 
 impl ScriptFacts {
     /// Compile the version scripts' and dynamic lists' patterns as the linker reads them; `undefined_version` is its option of that name.
-    pub fn name_matcher(&self, dialect: Dialect, undefined_version: Option<bool>) -> NameMatcher {
-        let set = |patterns: &[Pattern], unevaluated| Set::new(patterns, dialect, unevaluated);
+    pub fn name_matcher(&self, flavor: Flavor, undefined_version: Option<bool>) -> NameMatcher {
+        let set = |patterns: &[Pattern], unevaluated| Set::new(patterns, flavor, unevaluated);
         let global = self.version_global.as_ref();
         let version = global.map(|g| {
             (
@@ -85,27 +85,27 @@ impl ScriptFacts {
                 set(&self.version_local, UnevaluatedPattern::AssumeNoMatch),
             )
         });
-        // lld refuses names of version scripts that are defined nowhere, and mold says so, unless they are told not to; GNU ld and gold
-        // refuse global ones if they are told to; wild never looks. mold says so of names of dynamic lists too, and gold of symbols
-        // that a list exports and that are hidden.
+        // lld refuses names of version scripts that are not defined, and mold reports them, unless an option forbids it. GNU ld and gold
+        // refuse global ones only by option; wild never looks. mold also reports names of dynamic lists, and gold hidden symbols that
+        // a list exports.
         let global = global.map_or(&[][..], Vec::as_slice);
-        let asked: [&[Pattern]; 3] = match (dialect, undefined_version) {
-            (Dialect::Lld, None | Some(false)) => [global, &self.version_local, &[]],
-            (Dialect::Mold, None | Some(false)) => [global, &self.version_local, &self.dynamic_list],
-            (Dialect::Mold, Some(true)) => [&[], &[], &self.dynamic_list],
-            (Dialect::Bfd | Dialect::Gold, Some(false)) => [global, &[], &[]],
-            (Dialect::Lld | Dialect::Bfd | Dialect::Gold, _) | (Dialect::Wild, _) => [&[]; 3],
+        let asked: [&[Pattern]; 3] = match (flavor, undefined_version) {
+            (Flavor::Lld, None | Some(false)) => [global, &self.version_local, &[]],
+            (Flavor::Mold, None | Some(false)) => [global, &self.version_local, &self.dynamic_list],
+            (Flavor::Mold, Some(true)) => [&[], &[], &self.dynamic_list],
+            (Flavor::Bfd | Flavor::Gold, Some(false)) => [global, &[], &[]],
+            (Flavor::Lld | Flavor::Bfd | Flavor::Gold, _) | (Flavor::Wild, _) => [&[]; 3],
         };
         let is_name = |p: &&Pattern| p.quoted || Glob::new(&p.text).is_literal();
         let mut names: Vec<Pattern> = asked.into_iter().flatten().filter(is_name).cloned().collect();
-        if dialect == Dialect::Gold {
-            // It says which version it takes for a definition that several nodes name.
+        if flavor == Flavor::Gold {
+            // It reports the version that it takes for a definition that several nodes name.
             let mut seen = FxHashSet::default();
             let all = global.iter().chain(&self.version_local);
             names.extend(all.filter(|p| !seen.insert(p.text.as_str())).cloned());
         }
         let demanded = set(&names, UnevaluatedPattern::AssumeMatch);
-        let hidden_exports = dialect == Dialect::Gold;
+        let hidden_exports = flavor == Flavor::Gold;
         NameMatcher {
             version,
             dynamic: set(&self.dynamic_list, UnevaluatedPattern::AssumeMatch),
@@ -132,8 +132,8 @@ impl NameMatcher {
         !local.has_glob(name) && (global.star || !local.star)
     }
 
-    /// Whether the linker complains if `name` (a version at its end is left out) is defined nowhere or hidden, because a version script or a dynamic
-    /// list names it: true when in doubt.
+    /// Whether the linker reports `name` (without its version) if it is not defined or hidden, because a version script or a dynamic list
+    /// names it: true when in doubt.
     pub fn must_be_defined(&self, name: &[u8]) -> bool {
         let name = name.split(|b| *b == b'@').next().unwrap_or(name);
         let is_demanded = self.demanded.has_literal(name) || self.demanded.mangled && name.starts_with(b"_Z");

@@ -1,8 +1,7 @@
-//! `-T` scripts: inputs, ENTRY, EXTERN, assignments, and of SECTIONS what is kept and which files are named.
+//! `-T` scripts: inputs, ENTRY, EXTERN, assignments, and from SECTIONS the KEEP patterns and file names.
 //!
-//! Input section descriptions matter for two things: KEEP makes roots, and a file pattern ties an input to its name.
-//! Order, addresses, regions and segments don't. A statement that isn't known is an error that names it.
-//! Left out, each an error: STARTUP, OUTPUT, INCLUDE and OVERLAY.
+//! KEEP makes roots, and a file pattern ties an input to its name. Order, addresses, regions and segments don't matter.
+//! An unknown statement is an error that names it, and so are STARTUP, OUTPUT, INCLUDE and OVERLAY.
 
 use std::ops::Range;
 
@@ -12,7 +11,7 @@ use super::implicit::{self, ScriptCommand};
 use super::lexer::{Lexer, Token};
 use super::version;
 
-/// The inputs that a `-T` script names, and how it stands to the linker's default script.
+/// The inputs that a `-T` script names, and its relation to the linker's default script.
 #[derive(Debug, Default)]
 pub(in crate::inputs) struct ScriptInputs {
     pub(in crate::inputs) commands: Vec<ScriptCommand>,
@@ -35,12 +34,9 @@ pub(super) fn parse(text: &[u8], facts: &mut ScriptFacts) -> Result<ScriptInputs
     if !named.is_empty() {
         let mut rest = text.to_vec();
         for range in named {
-            // The linker names lines in its messages.
-            rest.get_mut(range)
-                .unwrap_or_default()
-                .iter_mut()
-                .filter(|b| **b != b'\n')
-                .for_each(|b| *b = b' ');
+            // The line numbers of the linker's messages stay right.
+            let bytes = rest.get_mut(range).unwrap_or_default().iter_mut();
+            bytes.filter(|b| **b != b'\n').for_each(|b| *b = b' ');
         }
         inputs.without_inputs = Some(rest);
     }
@@ -144,7 +140,7 @@ impl SectionsParser<'_, '_> {
         }
     }
 
-    /// A statement that may stand anywhere: an assignment, PROVIDE, HIDDEN or ASSERT. False if `word` begins none.
+    /// A statement that is allowed anywhere: an assignment, PROVIDE, HIDDEN or ASSERT. False for other words.
     fn statement(&mut self, word: &str) -> Result<bool, String> {
         match word {
             "PROVIDE" | "PROVIDE_HIDDEN" | "HIDDEN" if self.lexer.eat(b'(') => {
@@ -295,7 +291,7 @@ impl SectionsParser<'_, '_> {
     /// An input section description, `first` being its first word: `file(patterns)`, with sorting and exclusions.
     fn input_sections(&mut self, first: &str, keep: bool) -> Result<(), String> {
         let mut first = first.to_owned();
-        // What may precede the file pattern.
+        // Words that may precede the file pattern.
         let file = loop {
             match first.as_str() {
                 "INPUT_SECTION_FLAGS" => {
@@ -343,7 +339,7 @@ impl SectionsParser<'_, '_> {
                 Some(Token::Punct(b',')) => {}
                 Some(Token::Quoted(pattern)) => patterns.push(pattern),
                 Some(Token::Word(word)) if word == "EXCLUDE_FILE" => {
-                    // The sections are kept for the excluded files too: more than the script says, never less.
+                    // The sections are kept for the excluded files too: more than the script keeps, never less.
                     self.expect(b'(')?;
                     let files = self.names()?;
                     self.files(files);

@@ -1,9 +1,9 @@
-//! Scripts of real projects, GNU ld's own default script, and what must be refused.
+//! Scripts of real projects, GNU ld's own default script, and scripts that must be refused.
 
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::config::Dialect;
+use crate::config::Flavor;
 
 fn script(text: &str) -> Result<ScriptFacts, String> {
     let mut facts = ScriptFacts::default();
@@ -13,7 +13,7 @@ fn script(text: &str) -> Result<ScriptFacts, String> {
 fn version(text: &str) -> names::NameMatcher {
     let mut facts = ScriptFacts::default();
     version::parse_script(text.as_bytes(), &mut facts).unwrap();
-    facts.name_matcher(Dialect::Bfd, None)
+    facts.name_matcher(Flavor::Bfd, None)
 }
 
 /// `ld.bfd --verbose` prints its script between two lines of equals signs.
@@ -77,17 +77,7 @@ fn a_script_like_that_of_linux() {
     );
     assert_eq!(
         facts.referenced_symbols,
-        strings(&[
-            "jiffies_64",
-            "startup_64",
-            "LOAD_OFFSET",
-            "value_symbol",
-            "x",
-            "_end",
-            "_text",
-            "one",
-            "two"
-        ])
+        "jiffies_64 startup_64 LOAD_OFFSET value_symbol x _end _text one two".split(' ').collect::<Vec<_>>()
     );
     assert_eq!(facts.tested_symbols, strings(&["optional"]));
     assert_eq!(
@@ -153,7 +143,7 @@ fn version_scripts() {
     assert!(!facts.version_exports(b"_ZN2ns1fEv") && facts.version_exports(b"g"));
     // No version script at all exports everything, an empty one too.
     assert!(
-        ScriptFacts::default().name_matcher(Dialect::Bfd, None).version_exports(b"x")
+        ScriptFacts::default().name_matcher(Flavor::Bfd, None).version_exports(b"x")
             && version("V { };").version_exports(b"x")
     );
     let mut facts = ScriptFacts::default();
@@ -170,33 +160,33 @@ fn names_that_must_be_defined() {
     let mut facts = ScriptFacts::default();
     let text = b"V { global: a; b*; local: c; \"d\"; *; };";
     version::parse_script(text, &mut facts).unwrap();
-    let asked = |dialect, option| {
-        let names = facts.name_matcher(dialect, option);
+    let asked = |flavor, option| {
+        let names = facts.name_matcher(flavor, option);
         ["a", "a@V", "c", "d", "b1", "e"].map(|n| names.must_be_defined(n.as_bytes()))
     };
     let all = [true, true, true, true, false, false];
-    for dialect in [Dialect::Lld, Dialect::Mold] {
-        assert_eq!((asked(dialect, None), asked(dialect, Some(false))), (all, all));
-        assert_eq!(asked(dialect, Some(true)), [false; 6]);
+    for flavor in [Flavor::Lld, Flavor::Mold] {
+        assert_eq!((asked(flavor, None), asked(flavor, Some(false))), (all, all));
+        assert_eq!(asked(flavor, Some(true)), [false; 6]);
     }
-    for dialect in [Dialect::Bfd, Dialect::Gold] {
-        assert_eq!((asked(dialect, None), asked(dialect, Some(true))), ([false; 6], [false; 6]));
-        assert_eq!(asked(dialect, Some(false)), [true, true, false, false, false, false]);
+    for flavor in [Flavor::Bfd, Flavor::Gold] {
+        assert_eq!((asked(flavor, None), asked(flavor, Some(true))), ([false; 6], [false; 6]));
+        assert_eq!(asked(flavor, Some(false)), [true, true, false, false, false, false]);
     }
-    assert_eq!(asked(Dialect::Wild, Some(false)), [false; 6]);
+    assert_eq!(asked(Flavor::Wild, Some(false)), [false; 6]);
     let mut list = ScriptFacts::default();
     version::parse_list(b"{ a; b*; };", &mut list).unwrap();
-    let asked = |dialect| {
-        let names = list.name_matcher(dialect, Some(true));
+    let asked = |flavor| {
+        let names = list.name_matcher(flavor, Some(true));
         ["a", "b1", "c"].map(|n| names.must_be_defined(n.as_bytes()))
     };
-    assert_eq!((asked(Dialect::Lld), asked(Dialect::Bfd)), ([false; 3], [false; 3]));
-    assert_eq!((asked(Dialect::Mold), asked(Dialect::Gold)), ([true, false, false], [true, true, false]));
+    assert_eq!((asked(Flavor::Lld), asked(Flavor::Bfd)), ([false; 3], [false; 3]));
+    assert_eq!((asked(Flavor::Mold), asked(Flavor::Gold)), ([true, false, false], [true, true, false]));
     // Which mangled name it is isn't known.
     let names = |text: &str| {
         let mut facts = ScriptFacts::default();
         version::parse_script(text.as_bytes(), &mut facts).unwrap();
-        facts.name_matcher(Dialect::Lld, None)
+        facts.name_matcher(Flavor::Lld, None)
     };
     assert!(names("V { local: extern \"C++\" { \"f(int)\"; }; };").must_be_defined(b"_Z1fi"));
     assert!(!names("V { local: extern \"C++\" { ns::*; }; };").must_be_defined(b"_Z1fi"));
@@ -206,7 +196,7 @@ fn names_that_must_be_defined() {
 fn dynamic_lists() {
     let mut facts = ScriptFacts::default();
     version::parse_list(b"{ foo; bar_*; extern \"C++\" { \"ns::g()\"; }; };\n{ baz; };", &mut facts).unwrap();
-    let names = facts.name_matcher(Dialect::Bfd, None);
+    let names = facts.name_matcher(Flavor::Bfd, None);
     assert!(
         names.dynamic_list_names(b"foo")
             && names.dynamic_list_names(b"bar_1")

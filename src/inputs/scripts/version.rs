@@ -1,7 +1,7 @@
-//! Version scripts and dynamic lists: which names are global and which local.
+//! Version scripts and dynamic lists: global and local names.
 //!
-//! Which version a symbol gets doesn't matter to liveness, so the nodes are joined; it is noted for names, for the check of the output. Left out: a dependency of a node on
-//! another (it adds no names).
+//! The version of a symbol does not matter to liveness, so that nodes are joined. It is noted for names, to check the output.
+//! Dependencies between nodes add no names.
 
 use super::super::glob::Glob;
 use super::facts::{Pattern, ScriptFacts, describe};

@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use summaries::{Atom, AtomIdx, AtomKind, SymbolIdx, Target, atom_flags};
 
 use super::places::FlowInputs;
-use crate::config::Dialect;
+use crate::config::Flavor;
 use crate::ids::{AtomId, SymbolId};
 use crate::resolve::{GlobalSymbol, Prevailing, is_linker_defined};
 
@@ -114,7 +114,7 @@ fn joins_constants_with_variables(sources: FlowInputs<'_>) -> bool {
 /// Some linkers take an object without a note for one that asks.
 fn executes_stack(sources: FlowInputs<'_>) -> bool {
     let config = sources.config;
-    let asks_if_silent = matches!(config.linker.dialect, Dialect::Bfd | Dialect::Gold | Dialect::Wild);
+    let asks_if_silent = matches!(config.linker.flavor, Flavor::Bfd | Flavor::Gold | Flavor::Wild);
     let asks = |s: &&summaries::ModuleSummary| {
         let note = s.atoms.iter().find(|a| s.name(a.name) == b".note.GNU-stack");
         note.map_or(asks_if_silent, |note| note.has(atom_flags::EXEC))

@@ -1,8 +1,9 @@
-//! Abbreviations: how the operands of a record are encoded.
+//! Abbreviations: the encodings of a record's operands.
 //!
-//! What LLVM's reader refuses (LLVM, "LLVM Bitcode File Format", Abbreviation Records) is an error here: an array or blob that is not last, elements without a width. So
-//! every operand that is not a literal takes at least a bit, and literals are counted by the caller.
+//! As in LLVM's reader (LLVM, "LLVM Bitcode File Format", Abbreviation Records), an array or blob that is not last and elements
+//! without a width are errors. So every operand but a literal takes at least one bit, and the caller limits literals.
 
+use super::codes::numbers;
 use super::cursor::Cursor;
 use super::error::{BitcodeErrorKind, Result};
 
@@ -22,13 +23,11 @@ pub(super) enum AbbreviationOperand {
     Blob,
 }
 
-/// The encodings, in the numbers of the file.
-mod encoding {
-    pub(super) const FIXED: u64 = 1;
-    pub(super) const VBR: u64 = 2;
-    pub(super) const ARRAY: u64 = 3;
-    pub(super) const CHAR6: u64 = 4;
-    pub(super) const BLOB: u64 = 5;
+numbers! {
+    /// The encodings, in the numbers of the file.
+    pub(super) mod encoding: u64 {
+        FIXED = 1, VBR = 2, ARRAY = 3, CHAR6 = 4, BLOB = 5,
+    }
 }
 
 /// A record's operands, code included, at least one.
@@ -38,7 +37,7 @@ pub(super) struct Abbreviation {
 }
 
 impl Abbreviation {
-    /// Read a definition, behind its abbreviation id.
+    /// Read a definition, after its abbreviation id.
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let count = cursor.vbr(5)?;
         let mut operands: Vec<AbbreviationOperand> = Vec::new();

@@ -1,241 +1,118 @@
-//! The numbers by which LLVM's bitcode says what blocks and records are: the one home of them, for whoever reads or writes it.
+//! The numbers of blocks and records in LLVM's bitcode, for readers and writers.
 //!
-//! Decides nothing. Source: LLVM, `LLVMBitCodes.h`, whose names these are, and `BitCodeEnums.h`; those that nothing here
-//! asks for are left out, and a reader says what it does with what it does not know.
+//! The names are those of LLVM's `LLVMBitCodes.h` and `BitCodeEnums.h`; unused ones are omitted.
 
-pub mod block {
-    /// The block gives abbreviations to the other blocks.
-    pub const BLOCKINFO: u32 = 0;
-    pub const MODULE: u32 = 8;
-    pub const PARAMATTR: u32 = 9;
-    pub const PARAMATTR_GROUP: u32 = 10;
-    pub const CONSTANTS: u32 = 11;
-    pub const FUNCTION: u32 = 12;
-    pub const IDENTIFICATION: u32 = 13;
-    pub const VALUE_SYMTAB: u32 = 14;
-    pub const METADATA: u32 = 15;
-    pub const METADATA_ATTACHMENT: u32 = 16;
-    pub const TYPE_NEW: u32 = 17;
-    pub const USELIST: u32 = 18;
-    pub const MODULE_STRTAB: u32 = 19;
-    pub const GLOBALVAL_SUMMARY: u32 = 20;
-    pub const OPERAND_BUNDLE_TAGS: u32 = 21;
-    pub const METADATA_KIND: u32 = 22;
-    pub const STRTAB: u32 = 23;
-    pub const FULL_LTO_GLOBALVAL_SUMMARY: u32 = 24;
-    pub const SYMTAB: u32 = 25;
-    pub const SYNC_SCOPE_NAMES: u32 = 26;
+/// Constants of one type, several in a line.
+macro_rules! numbers {
+    ($($(#[$doc:meta])* $vis:vis mod $name:ident: $ty:ty {
+        $($(#[$of:meta])* $number:ident = $value:expr,)*
+    })*) => {$(
+        $(#[$doc])*
+        $vis mod $name {
+            $($(#[$of])* $vis const $number: $ty = $value;)*
+        }
+    )*};
+}
+pub(crate) use numbers;
+
+numbers! {
+    pub mod block: u32 {
+        /// The block gives abbreviations to the other blocks.
+        BLOCKINFO = 0,
+        MODULE = 8, PARAMATTR = 9, PARAMATTR_GROUP = 10, CONSTANTS = 11, FUNCTION = 12, IDENTIFICATION = 13,
+        VALUE_SYMTAB = 14, METADATA = 15, METADATA_ATTACHMENT = 16, TYPE_NEW = 17, USELIST = 18,
+        MODULE_STRTAB = 19, GLOBALVAL_SUMMARY = 20, OPERAND_BUNDLE_TAGS = 21, METADATA_KIND = 22, STRTAB = 23,
+        FULL_LTO_GLOBALVAL_SUMMARY = 24, SYMTAB = 25, SYNC_SCOPE_NAMES = 26,
+    }
+
+    /// Abbreviation ids with a meaning of their own; those from `FIRST` on are abbreviations.
+    pub mod abbreviation: u64 {
+        END_BLOCK = 0, ENTER_SUBBLOCK = 1, DEFINE = 2, UNABBREVIATED = 3, FIRST = 4,
+    }
+
+    pub mod blockinfo: u32 {
+        /// The following records are for this block.
+        SETBID = 1,
+    }
+
+    pub mod identification: u32 {
+        STRING = 1, EPOCH = 2,
+    }
+
+    /// Records of STRTAB and of SYMTAB.
+    pub mod table: u32 {
+        BLOB = 1,
+    }
+
+    pub mod module: u32 {
+        VERSION = 1, TRIPLE = 2, DATALAYOUT = 3, ASM = 4, SECTIONNAME = 5, GLOBALVAR = 7, FUNCTION = 8,
+        /// An alias before LLVM 3.8, which is a value too.
+        ALIAS_OLD = 9,
+        GCNAME = 11, COMDAT = 12, VSTOFFSET = 13, ALIAS = 14, SOURCE_FILENAME = 16, HASH = 17, IFUNC = 18,
+    }
+
+    /// Records of PARAMATTR and of PARAMATTR_GROUP.
+    pub mod attributes: u32 {
+        LIST = 2, GROUP = 3,
+    }
+
+    pub mod types: u32 {
+        NUMENTRY = 1, VOID = 2, FLOAT = 3, DOUBLE = 4, LABEL = 5, OPAQUE = 6, INTEGER = 7, POINTER = 8,
+        HALF = 10, ARRAY = 11, VECTOR = 12, X86_FP80 = 13, FP128 = 14, PPC_FP128 = 15, METADATA = 16,
+        X86_MMX = 17, STRUCT_ANON = 18, STRUCT_NAME = 19, STRUCT_NAMED = 20, FUNCTION = 21, TOKEN = 22,
+        BFLOAT = 23, X86_AMX = 24, OPAQUE_POINTER = 25, TARGET_TYPE = 26,
+    }
+
+    pub mod constants: u32 {
+        SETTYPE = 1, NULL = 2, UNDEF = 3, INTEGER = 4, WIDE_INTEGER = 5, FLOAT = 6, AGGREGATE = 7, STRING = 8,
+        CSTRING = 9, BINOP = 10, CAST = 11, GEP_OLD = 12, SELECT = 13, EXTRACTELT = 14, INSERTELT = 15,
+        SHUFFLEVEC = 16, CMP = 17, INLINEASM_OLD = 18, SHUFVEC_EX = 19, INBOUNDS_GEP = 20, BLOCKADDRESS = 21,
+        DATA = 22, INLINEASM_OLD2 = 23, GEP_WITH_INRANGE_INDEX = 24, UNOP = 25, POISON = 26,
+        DSO_LOCAL_EQUIVALENT = 27, INLINEASM_OLD3 = 28, NO_CFI = 29, INLINEASM = 30, GEP_WITH_INRANGE = 31,
+        GEP = 32, PTRAUTH = 33, PTRAUTH2 = 34,
+    }
+
+    pub mod instruction: u32 {
+        /// Comes before all others: the number of basic blocks.
+        DECLARE_BLOCKS = 1,
+        BINOP = 2, CAST = 3, GEP_OLD = 4, SELECT = 5, EXTRACTELT = 6, INSERTELT = 7, SHUFFLEVEC = 8, CMP = 9,
+        RET = 10, BR = 11, SWITCH = 12, INVOKE = 13, UNREACHABLE = 15, PHI = 16, ALLOCA = 19, LOAD = 20,
+        VAARG = 23, STORE_OLD = 24, EXTRACTVAL = 26, INSERTVAL = 27, CMP2 = 28, VSELECT = 29,
+        INBOUNDS_GEP_OLD = 30, INDIRECTBR = 31, DEBUG_LOC_AGAIN = 33, CALL = 34, DEBUG_LOC = 35, FENCE = 36,
+        CMPXCHG_OLD = 37, ATOMICRMW_OLD = 38, RESUME = 39, LOADATOMIC = 41, STOREATOMIC_OLD = 42, GEP = 43,
+        STORE = 44, STOREATOMIC = 45, CMPXCHG = 46, LANDINGPAD = 47, CLEANUPRET = 48, CATCHRET = 49,
+        CATCHPAD = 50, CLEANUPPAD = 51, CATCHSWITCH = 52, OPERAND_BUNDLE = 55, UNOP = 56, CALLBR = 57,
+        FREEZE = 58, ATOMICRMW = 59, BLOCKADDR_USERS = 60, DEBUG_RECORD_VALUE = 61,
+        DEBUG_RECORD_DECLARE_VALUE = 66,
+    }
+
+    /// Records of VALUE_SYMTAB, in a module.
+    pub mod value_symtab: u32 {
+        /// The position of a function's body, by [value id, position].
+        FNENTRY = 3,
+    }
+
+    pub mod metadata: u32 {
+        /// Attachments of a function or instruction, by [instruction if it is one, (kind, node)...].
+        ATTACHMENT = 11,
+        /// The record has all strings of the block.
+        STRINGS = 35,
+        /// Attachments of a variable or declaration, by [value id, kinds and nodes].
+        GLOBAL_DECL_ATTACHMENT = 36,
+    }
+
+    pub mod summary: u32 {
+        PERMODULE = 1, PERMODULE_PROFILE = 2, PERMODULE_GLOBALVAR_INIT_REFS = 3, ALIAS = 7, VERSION = 10,
+        TYPE_TESTS = 11, TYPE_TEST_ASSUME_VCALLS = 12, TYPE_CHECKED_LOAD_VCALLS = 13,
+        TYPE_TEST_ASSUME_CONST_VCALL = 14, TYPE_CHECKED_LOAD_CONST_VCALL = 15, VALUE_GUID = 16,
+        CFI_FUNCTION_DEFS = 17, CFI_FUNCTION_DECLS = 18, PERMODULE_RELBF = 19, FLAGS = 20,
+        TYPE_ID_METADATA = 22, PERMODULE_VTABLE_GLOBALVAR_INIT_REFS = 23, BLOCK_COUNT = 24, PARAM_ACCESS = 25,
+        PERMODULE_CALLSITE_INFO = 26, PERMODULE_ALLOC_INFO = 27,
+    }
 }
 
-/// Abbreviation ids with a meaning of their own; those from `FIRST` on are abbreviations.
-pub mod abbreviation {
-    pub const END_BLOCK: u64 = 0;
-    pub const ENTER_SUBBLOCK: u64 = 1;
-    pub const DEFINE: u64 = 2;
-    pub const UNABBREVIATED: u64 = 3;
-    pub const FIRST: u64 = 4;
-}
+/// The kind of `!type` metadata, the same in every module (LLVM, `FixedMetadataKinds.def`).
+pub const METADATA_KIND_TYPE: u64 = 19;
 
-pub mod blockinfo {
-    /// What follows is of this block.
-    pub const SETBID: u32 = 1;
-}
-
-pub mod identification {
-    pub const STRING: u32 = 1;
-    pub const EPOCH: u32 = 2;
-}
-
-/// Records of STRTAB and of SYMTAB.
-pub mod table {
-    pub const BLOB: u32 = 1;
-}
-
-pub mod module {
-    pub const VERSION: u32 = 1;
-    pub const TRIPLE: u32 = 2;
-    pub const DATALAYOUT: u32 = 3;
-    pub const ASM: u32 = 4;
-    pub const SECTIONNAME: u32 = 5;
-    pub const GLOBALVAR: u32 = 7;
-    pub const FUNCTION: u32 = 8;
-    /// An alias before LLVM 3.8, which is a value too.
-    pub const ALIAS_OLD: u32 = 9;
-    pub const GCNAME: u32 = 11;
-    pub const COMDAT: u32 = 12;
-    pub const VSTOFFSET: u32 = 13;
-    pub const ALIAS: u32 = 14;
-    pub const SOURCE_FILENAME: u32 = 16;
-    pub const HASH: u32 = 17;
-    pub const IFUNC: u32 = 18;
-}
-
-/// Records of PARAMATTR and of PARAMATTR_GROUP.
-pub mod attributes {
-    pub const LIST: u32 = 2;
-    pub const GROUP: u32 = 3;
-}
-
-pub mod types {
-    pub const NUMENTRY: u32 = 1;
-    pub const VOID: u32 = 2;
-    pub const FLOAT: u32 = 3;
-    pub const DOUBLE: u32 = 4;
-    pub const LABEL: u32 = 5;
-    pub const OPAQUE: u32 = 6;
-    pub const INTEGER: u32 = 7;
-    pub const POINTER: u32 = 8;
-    pub const HALF: u32 = 10;
-    pub const ARRAY: u32 = 11;
-    pub const VECTOR: u32 = 12;
-    pub const X86_FP80: u32 = 13;
-    pub const FP128: u32 = 14;
-    pub const PPC_FP128: u32 = 15;
-    pub const METADATA: u32 = 16;
-    pub const X86_MMX: u32 = 17;
-    pub const STRUCT_ANON: u32 = 18;
-    pub const STRUCT_NAME: u32 = 19;
-    pub const STRUCT_NAMED: u32 = 20;
-    pub const FUNCTION: u32 = 21;
-    pub const TOKEN: u32 = 22;
-    pub const BFLOAT: u32 = 23;
-    pub const X86_AMX: u32 = 24;
-    pub const OPAQUE_POINTER: u32 = 25;
-    pub const TARGET_TYPE: u32 = 26;
-}
-
-pub mod constants {
-    pub const SETTYPE: u32 = 1;
-    pub const NULL: u32 = 2;
-    pub const UNDEF: u32 = 3;
-    pub const INTEGER: u32 = 4;
-    pub const WIDE_INTEGER: u32 = 5;
-    pub const FLOAT: u32 = 6;
-    pub const AGGREGATE: u32 = 7;
-    pub const STRING: u32 = 8;
-    pub const CSTRING: u32 = 9;
-    pub const BINOP: u32 = 10;
-    pub const CAST: u32 = 11;
-    pub const GEP_OLD: u32 = 12;
-    pub const SELECT: u32 = 13;
-    pub const EXTRACTELT: u32 = 14;
-    pub const INSERTELT: u32 = 15;
-    pub const SHUFFLEVEC: u32 = 16;
-    pub const CMP: u32 = 17;
-    pub const INLINEASM_OLD: u32 = 18;
-    pub const SHUFVEC_EX: u32 = 19;
-    pub const INBOUNDS_GEP: u32 = 20;
-    pub const BLOCKADDRESS: u32 = 21;
-    pub const DATA: u32 = 22;
-    pub const INLINEASM_OLD2: u32 = 23;
-    pub const GEP_WITH_INRANGE_INDEX: u32 = 24;
-    pub const UNOP: u32 = 25;
-    pub const POISON: u32 = 26;
-    pub const DSO_LOCAL_EQUIVALENT: u32 = 27;
-    pub const INLINEASM_OLD3: u32 = 28;
-    pub const NO_CFI: u32 = 29;
-    pub const INLINEASM: u32 = 30;
-    pub const GEP_WITH_INRANGE: u32 = 31;
-    pub const GEP: u32 = 32;
-    pub const PTRAUTH: u32 = 33;
-    pub const PTRAUTH2: u32 = 34;
-}
-
-pub mod instruction {
-    /// Comes before all others: the number of basic blocks.
-    pub const DECLARE_BLOCKS: u32 = 1;
-    pub const BINOP: u32 = 2;
-    pub const CAST: u32 = 3;
-    pub const GEP_OLD: u32 = 4;
-    pub const SELECT: u32 = 5;
-    pub const EXTRACTELT: u32 = 6;
-    pub const INSERTELT: u32 = 7;
-    pub const SHUFFLEVEC: u32 = 8;
-    pub const CMP: u32 = 9;
-    pub const RET: u32 = 10;
-    pub const BR: u32 = 11;
-    pub const SWITCH: u32 = 12;
-    pub const INVOKE: u32 = 13;
-    pub const UNREACHABLE: u32 = 15;
-    pub const PHI: u32 = 16;
-    pub const ALLOCA: u32 = 19;
-    pub const LOAD: u32 = 20;
-    pub const VAARG: u32 = 23;
-    pub const STORE_OLD: u32 = 24;
-    pub const EXTRACTVAL: u32 = 26;
-    pub const INSERTVAL: u32 = 27;
-    pub const CMP2: u32 = 28;
-    pub const VSELECT: u32 = 29;
-    pub const INBOUNDS_GEP_OLD: u32 = 30;
-    pub const INDIRECTBR: u32 = 31;
-    pub const DEBUG_LOC_AGAIN: u32 = 33;
-    pub const CALL: u32 = 34;
-    pub const DEBUG_LOC: u32 = 35;
-    pub const FENCE: u32 = 36;
-    pub const CMPXCHG_OLD: u32 = 37;
-    pub const ATOMICRMW_OLD: u32 = 38;
-    pub const RESUME: u32 = 39;
-    pub const LOADATOMIC: u32 = 41;
-    pub const STOREATOMIC_OLD: u32 = 42;
-    pub const GEP: u32 = 43;
-    pub const STORE: u32 = 44;
-    pub const STOREATOMIC: u32 = 45;
-    pub const CMPXCHG: u32 = 46;
-    pub const LANDINGPAD: u32 = 47;
-    pub const CLEANUPRET: u32 = 48;
-    pub const CATCHRET: u32 = 49;
-    pub const CATCHPAD: u32 = 50;
-    pub const CLEANUPPAD: u32 = 51;
-    pub const CATCHSWITCH: u32 = 52;
-    pub const OPERAND_BUNDLE: u32 = 55;
-    pub const UNOP: u32 = 56;
-    pub const CALLBR: u32 = 57;
-    pub const FREEZE: u32 = 58;
-    pub const ATOMICRMW: u32 = 59;
-    pub const BLOCKADDR_USERS: u32 = 60;
-    pub const DEBUG_RECORD_VALUE: u32 = 61;
-    pub const DEBUG_RECORD_DECLARE_VALUE: u32 = 66;
-}
-
-/// Records of VALUE_SYMTAB, in a module.
-pub mod value_symtab {
-    /// Where a function's body is, by [value id, place].
-    pub const FNENTRY: u32 = 3;
-}
-
-pub mod metadata {
-    /// What is attached to a function or instruction, by [instruction if it is one, (kind, node)...].
-    pub const ATTACHMENT: u32 = 11;
-    /// The kind of `!type`, the same in every module (LLVM, `FixedMetadataKinds.def`).
-    pub const KIND_TYPE: u64 = 19;
-    /// The record has all strings of the block.
-    pub const STRINGS: u32 = 35;
-    /// What is attached to a variable or declaration, by [value id, kinds and nodes].
-    pub const GLOBAL_DECL_ATTACHMENT: u32 = 36;
-}
-
-pub mod summary {
-    pub const PERMODULE: u32 = 1;
-    pub const PERMODULE_PROFILE: u32 = 2;
-    pub const PERMODULE_GLOBALVAR_INIT_REFS: u32 = 3;
-    pub const ALIAS: u32 = 7;
-    pub const VERSION: u32 = 10;
-    pub const TYPE_TESTS: u32 = 11;
-    pub const TYPE_TEST_ASSUME_VCALLS: u32 = 12;
-    pub const TYPE_CHECKED_LOAD_VCALLS: u32 = 13;
-    pub const TYPE_TEST_ASSUME_CONST_VCALL: u32 = 14;
-    pub const TYPE_CHECKED_LOAD_CONST_VCALL: u32 = 15;
-    pub const VALUE_GUID: u32 = 16;
-    pub const CFI_FUNCTION_DEFS: u32 = 17;
-    pub const CFI_FUNCTION_DECLS: u32 = 18;
-    pub const PERMODULE_RELBF: u32 = 19;
-    pub const FLAGS: u32 = 20;
-    pub const TYPE_ID_METADATA: u32 = 22;
-    pub const PERMODULE_VTABLE_GLOBALVAR_INIT_REFS: u32 = 23;
-    pub const BLOCK_COUNT: u32 = 24;
-    pub const PARAM_ACCESS: u32 = 25;
-    pub const PERMODULE_CALLSITE_INFO: u32 = 26;
-    pub const PERMODULE_ALLOC_INFO: u32 = 27;
-    /// PERMODULE_CALLSITE_INFO, PERMODULE_ALLOC_INFO, STACK_IDS, ALLOC_CONTEXT_IDS, CONTEXT_RADIX_TREE_ARRAY and their variants.
-    pub const HEAP_PROFILE: std::ops::RangeInclusive<u32> = 26..=33;
-}
+/// Heap profiles: PERMODULE_CALLSITE_INFO, PERMODULE_ALLOC_INFO, STACK_IDS, ALLOC_CONTEXT_IDS, CONTEXT_RADIX_TREE_ARRAY and variants.
+pub const HEAP_PROFILE: std::ops::RangeInclusive<u32> = 26..=33;

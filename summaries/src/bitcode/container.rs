@@ -1,7 +1,7 @@
-//! Where bitcode is in a file: raw, in its wrapper, or in a section of an object.
+//! The bitcode in a file: raw, in its wrapper, or in a section of an object.
 //!
-//! A fat object (`-ffat-lto-objects`) has it in `.llvm.lto`, one of rustc or of `-fembed-bitcode` in `.llvmbc`, which
-//! linkers don't take. Left out: archives, which the tool reads.
+//! A fat object (`-ffat-lto-objects`) has it in `.llvm.lto`. Objects of rustc or `-fembed-bitcode` have it in `.llvmbc`, which linkers
+//! ignore.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub fn is_bitcode(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) || bytes.starts_with(WRAPPER)
 }
 
-/// Where the bitstream is in a file that [`is_bitcode`]; `None` if the wrapper points outside.
+/// The range of the bitstream in a file that [`is_bitcode`]; `None` if the wrapper points outside.
 pub fn unwrap(bytes: &[u8]) -> Option<Range<usize>> {
     if !bytes.starts_with(WRAPPER) {
         return Some(0..bytes.len());
@@ -34,13 +34,13 @@ pub fn unwrap(bytes: &[u8]) -> Option<Range<usize>> {
     bytes.get(offset..end).map(|_| offset..end)
 }
 
-/// Where the bitcode is that a linker takes in place of a fat object if it is told to (`--fat-lto-objects`): the contents of the first section
-/// `.llvm.lto`, of more than one byte (`IRObjectFile::findBitcodeInObject`). Whether they are bitcode the linker asks afterwards.
+/// The range of the bitcode that a linker takes instead of a fat object with `--fat-lto-objects`: the first section `.llvm.lto` of more than
+/// one byte (`IRObjectFile::findBitcodeInObject`). It may not be bitcode.
 pub fn fat(object: &[u8]) -> Option<Range<usize>> {
     native::find_section(object, SECTIONS[0]).filter(|range| range.len() > 1)
 }
 
-/// Where the bitcode of an ELF object is, if it has some: the contents of the first section of such a name.
+/// The range of the bitcode in an ELF object: the contents of the first section with such a name.
 pub fn embedded(object: &[u8]) -> Option<Range<usize>> {
     let found = SECTIONS.iter().filter_map(|name| native::find_section(object, name));
     found.filter(|range| !range.is_empty()).min_by_key(|range| range.start)

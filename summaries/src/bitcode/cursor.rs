@@ -1,7 +1,6 @@
-//! The bit reader of LLVM's bitstream: fixed and variable width numbers, alignment, and nothing of what they mean.
+//! The bit reader of LLVM's bitstream: fixed and variable width numbers, and alignment.
 //!
-//! Every read is checked against the end, which is that of the innermost block, so that a block can't make its reader
-//! read what is behind it.
+//! Every read is checked against the end of the innermost block, so that a block can't make its reader read beyond it.
 
 use super::error::{BitcodeError, BitcodeErrorKind, Result};
 
@@ -28,7 +27,7 @@ impl<'a> Cursor<'a> {
         self.end
     }
 
-    /// Bits that are left before the end.
+    /// The number of bits before the end.
     pub(super) fn left(&self) -> u64 {
         self.end.saturating_sub(self.at)
     }
@@ -37,12 +36,12 @@ impl<'a> Cursor<'a> {
         BitcodeError { at: self.at, kind }
     }
 
-    /// Restrict or widen what may be read; never beyond the bytes.
+    /// Restrict or widen the readable bits; never beyond the bytes.
     pub(super) fn set_end(&mut self, end: u64) {
         self.end = end.min((self.bytes.len() as u64).saturating_mul(8));
     }
 
-    /// Go to a place; reads behind the end fail.
+    /// Set the position; reads beyond the end fail.
     pub(super) fn seek(&mut self, at: u64) {
         self.at = at;
     }
@@ -98,7 +97,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// On to the next multiple of 32 bits.
+    /// Advance to the next multiple of 32 bits.
     pub(super) fn align32(&mut self) -> Result<()> {
         let aligned = self.at.next_multiple_of(32);
         if aligned > self.end {
@@ -162,7 +161,7 @@ mod tests {
         // 0b1_101, 0b0_001 in chunks of 4: 0b001_101.
         let mut cursor = Cursor::new(&[0b0001_1101]);
         assert_eq!(cursor.vbr(4), Ok(0b1101));
-        // Ones for ever: too long for 64 bits, whatever follows.
+        // Ones without end: too long for 64 bits.
         let mut cursor = Cursor::new(&[0xff; 64]);
         assert_eq!(kind(cursor.vbr(6)), Some(BitcodeErrorKind::LongNumber));
         // u64::MAX in chunks of 6, and one bit more.

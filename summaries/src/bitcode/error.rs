@@ -1,7 +1,7 @@
-//! Why bitcode can't be read: one type, with the place.
+//! Errors of the bitcode reader, with the position.
 //!
-//! Everything here means that the bytes are not what LLVM writes, so that nothing that they say is to be believed: the
-//! caller has no facts, and keeps. Records that are merely unknown are no error (see [`super::module`]).
+//! An error means that the bytes are not what LLVM writes, so that the caller has no facts and keeps the module. Unknown
+//! records are no error (see [`super::module`]).
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} (at bit {at} of the bitstream)")]

@@ -1,7 +1,7 @@
-//! A file of bitcode: who wrote it, its modules, its string table and symbol table.
+//! A file of bitcode: its producer, modules, string table and symbol table.
 //!
-//! The order at the top level is identification, module (more than one in a split ThinLTO unit), symbol table, string table; a string table
-//! is that of every module and symbol table before it that has none yet (LLVM, `getBitcodeFileContents`).
+//! The top-level order is identification, module (several in a split ThinLTO unit), symbol table, string table. A string table belongs to all
+//! preceding modules and symbol tables that have none yet (LLVM, `getBitcodeFileContents`).
 
 use super::codes::table::BLOB;
 use super::codes::{block, identification as code};
@@ -11,7 +11,7 @@ use super::module::{self, MAX_NOTES, Module};
 use super::stream::{Event, Stream};
 use super::symtab::{self, BitcodeSymtab};
 
-/// What a file of bitcode says.
+/// The contents of a file of bitcode.
 #[derive(Debug, Clone, Default)]
 pub struct BitcodeFile<'a> {
     /// As in the last identification, `LLVM19.1.7` or `LLVM22.1.2-rust-1.95.0-stable`.
@@ -35,7 +35,7 @@ impl BitcodeFile<'_> {
 /// Read bitcode, raw or wrapped.
 ///
 /// # Errors
-/// What is malformed.
+/// The bitcode is malformed.
 pub fn read(bytes: &[u8]) -> Result<BitcodeFile<'_>> {
     let wrapper = BitcodeError { at: 0, kind: BitcodeErrorKind::Wrapper };
     let range = container::unwrap(bytes).ok_or(wrapper)?;
@@ -91,34 +91,26 @@ pub fn read(bytes: &[u8]) -> Result<BitcodeFile<'_>> {
 }
 
 fn identification(stream: &mut Stream<'_>, file: &mut BitcodeFile<'_>) -> Result<()> {
-    loop {
-        match stream.next()? {
-            Event::Record(code::STRING) => {
-                file.producer = stream.operands().iter().map(|c| *c as u8).collect();
+    stream.each_record(|stream, record| {
+        match (record, stream.operands().first()) {
+            (code::STRING, _) => file.producer = stream.operands().iter().map(|c| *c as u8).collect(),
+            (code::EPOCH, Some(0)) => {}
+            (code::EPOCH, epoch) => {
+                let epoch = epoch.copied().unwrap_or(u64::MAX);
+                return Err(stream.error(BitcodeErrorKind::Epoch(epoch)));
             }
-            Event::Record(code::EPOCH) => match stream.operands().first() {
-                Some(0) => {}
-                epoch => {
-                    let epoch = epoch.copied().unwrap_or(u64::MAX);
-                    return Err(stream.error(BitcodeErrorKind::Epoch(epoch)));
-                }
-            },
-            Event::Record(_) => {}
-            Event::Enter(_) => stream.skip_block(),
-            Event::Leave | Event::End => return Ok(()),
+            _ => {}
         }
-    }
+        Ok(())
+    })
 }
 
 /// The blob of the block that has just been entered, to the block's end.
 fn blob<'a>(stream: &mut Stream<'a>) -> Result<Option<&'a [u8]>> {
     let mut found = None;
-    loop {
-        match stream.next()? {
-            Event::Record(BLOB) => found = found.or(stream.blob()),
-            Event::Record(_) => {}
-            Event::Enter(_) => stream.skip_block(),
-            Event::Leave | Event::End => return Ok(found),
-        }
-    }
+    stream.each_record(|stream, code| {
+        found = found.or(stream.blob().filter(|_| code == BLOB));
+        Ok(())
+    })?;
+    Ok(found)
 }

@@ -1,6 +1,6 @@
-//! GUIDs: how LLVM's summaries name a global value of any module, the low 64 bits of the MD5 of its identifier.
+//! GUIDs: the names of global values in LLVM's summaries, the low 64 bits of the MD5 of their identifier.
 //!
-//! The identifier of a local value has its source file before it. MD5 is a naming scheme here and guards nothing.
+//! The identifier of a local value begins with its source file. MD5 is only a naming scheme here.
 
 pub fn guid(identifier: &[u8]) -> u64 {
     md5::compute(identifier).first_chunk().copied().map_or(0, u64::from_le_bytes)
@@ -8,7 +8,7 @@ pub fn guid(identifier: &[u8]) -> u64 {
 
 /// The GUID of a global value. `producer_major` is LLVM's version: the mark between file and name was `:` before 18.
 pub fn guid_of(name: &[u8], is_local: bool, source_file: &[u8], producer_major: Option<u32>) -> u64 {
-    // A leading 1 says that the name is not mangled, and is no part of it.
+    // A leading 1 marks an unmangled name and is no part of it.
     let name = name.strip_prefix(b"\x01").unwrap_or(name);
     if !is_local {
         return guid(name);

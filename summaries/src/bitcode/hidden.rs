@@ -1,10 +1,8 @@
-//! Words of a module that may be names of symbols and stand in no table of symbols: what assembly inside functions and
-//! string attributes say.
+//! Words of a module that may be symbol names and are in no symbol table: from inline assembly and string attributes.
 //!
 //! Code generation makes references of them: a `call` in the text of an `asm`, the function that `-pg` or a trap calls, the probe of a
-//! stack. Which word is a name is not asked: a word too many keeps something without need. Safe because whatever
-//! isn't read as LLVM writes it gives no answer at all. Left out: names that assembly pastes together, takes from another file
-//! or quotes for their blanks.
+//! stack. Every word counts as a name, which only keeps more. Text in an unknown form gives no answer at all. Names
+//! that assembly pastes together, includes from a file, or quotes because of blanks are not found.
 
 use super::codes::{block, constants, instruction, metadata};
 use super::container;
@@ -16,11 +14,11 @@ const ASSEMBLY: [u32; 4] =
 /// A module flag that names a symbol: such a module is not understood.
 const GUARD: &[u8] = b"stack-protector-guard-symbol";
 
-/// The words of bitcode, raw or wrapped, sorted; `None` if it can't be told which there are.
+/// The words of bitcode, raw or wrapped, sorted; `None` if they can't be determined.
 pub fn words(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut stream = Stream::new(bytes.get(container::unwrap(bytes)?)?).ok()?;
     let mut found = Vec::new();
-    // A module's constants are data, and may be large; assembly is among those of functions.
+    // A module's constants may be large data; assembly is among those of functions.
     let mut functions = 0_u32;
     let mut any_module = false;
     loop {
@@ -48,11 +46,11 @@ pub fn words(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
                 if strings.windows(GUARD.len()).any(|w| w == GUARD) {
                     return None;
                 }
-                // They come first.
+                // The strings come first.
                 stream.skip_block();
             }
             Event::Record(_) => {}
-            // All blocks that are entered inside of a function are its constants.
+            // All entered blocks of a function are its constants.
             Event::Leave if functions > 0 && stream.is_in(block::MODULE) => functions = 0,
             Event::Leave => {}
             Event::End => break,
@@ -63,7 +61,7 @@ pub fn words(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     any_module.then_some(found)
 }
 
-/// The words of a text with a character in each operand. A `$` is part of a name, or leads the template's own commands: both are taken.
+/// The words of a text with a character in each operand. A `$` may be part of a name or lead a template command: both are added.
 fn split(text: &[u64], found: &mut Vec<Vec<u8>>) {
     let byte = |c: &u64| u8::try_from(*c).unwrap_or_default();
     let in_name = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'.' | b'$') || c >= 0x80;

@@ -1,13 +1,13 @@
-//! The summary that a module carries for the thin link: who refers to whom, who calls whom, and flags, by value id.
+//! The summary that a module carries for ThinLTO: references, calls and flags, by value id.
 //!
-//! Both blocks have the same records, that of ThinLTO and that of full LTO. Layouts are those of versions 9 (LLVM 14) to 14 (LLVM 23); of another version nothing is
-//! read but the number, and [`SummaryIndex::is_read`] says so. Records that a newer LLVM may have added without a new version are noted. Left out: heap profiles
-//! and parameter accesses, which say nothing of liveness, and records of combined indexes, which are no linker's input.
+//! The blocks of ThinLTO and of full LTO have the same records. Known layouts are those of versions 9 (LLVM 14) to 14 (LLVM 23). Of another version
+//! only the number is read, see [`SummaryIndex::is_read`]. Records that a newer LLVM may have added without a new version are noted. Heap
+//! profiles and parameter accesses say nothing about liveness, and records of combined indexes are in no linker input.
 
-use super::codes::{block, summary as code};
+use super::codes::{HEAP_PROFILE, block, summary as code};
 use super::error::{BitcodeErrorKind, Result};
 use super::linkage::{self, Linkage};
-use super::module::{MAX_NOTES, StrtabRange};
+use super::module::MAX_NOTES;
 use super::stream::{Event, Stream};
 use crate::summary::Visibility;
 
@@ -18,13 +18,13 @@ pub struct ValueFlags {
     pub linkage: Linkage,
     pub visibility: Visibility,
     pub not_eligible_to_import: bool,
-    /// Kept by the compiler's word: `llvm.used`, or named by inline assembly.
+    /// Kept because of `llvm.used` or inline assembly.
     pub live: bool,
     pub dso_local: bool,
     pub can_auto_hide: bool,
 }
 
-/// How a variable is referred to.
+/// The access of a reference to a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     Any,
@@ -35,20 +35,9 @@ pub enum Access {
 /// A reference that is no call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueRef {
-    /// Value id; one that the module has no value for may be in [`SummaryIndex::guids`].
+    /// A value id, or for values outside the module an id in [`SummaryIndex::guids`].
     pub value: u32,
     pub access: Access,
-}
-
-/// A virtual call: a type id's GUID, and the offset of the slot in the vtable.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VirtualCall {
-    pub type_id: u64,
-    pub offset: u64,
-    /// It says whether the call is by `llvm.type.checked.load`.
-    pub checked_load: bool,
-    /// The arguments of the call, where all are constants.
-    pub constants: Option<Vec<u64>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +48,8 @@ pub enum EntryKind {
         flags: u64,
         calls: Vec<u32>,
         type_tests: Vec<u64>,
-        virtual_calls: Vec<VirtualCall>,
+        /// The number of virtual calls by type metadata.
+        virtual_calls: usize,
     },
     Variable {
         flags: u64,
@@ -71,22 +61,13 @@ pub enum EntryKind {
     },
 }
 
-/// What is said of one definition.
+/// The summary of one definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SummaryEntry {
     pub value: u32,
     pub flags: ValueFlags,
     pub refs: Vec<ValueRef>,
     pub kind: EntryKind,
-}
-
-/// The vtables that are compatible with a type.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TypeVtables {
-    pub name: Vec<u8>,
-    /// (address point, value id of the vtable).
-    pub vtables: Vec<(u64, u32)>,
-    name_at: StrtabRange,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -96,24 +77,18 @@ pub struct SummaryIndex {
     pub flags: u64,
     /// In the order of the file.
     pub entries: Vec<SummaryEntry>,
-    /// GUIDs of value ids that are no global value of the module.
+    /// GUIDs of value ids that are not global values of the module.
     pub guids: Vec<(u32, u64)>,
-    pub types: Vec<TypeVtables>,
+    /// Value ids of the vtables in the records of types.
+    pub vtables: Vec<u32>,
     pub block_count: u64,
     pub unknown: Vec<String>,
 }
 
 impl SummaryIndex {
-    /// Whether its records were read: of a version whose layouts are known, and all of known codes.
+    /// Whether its records were read: the version and all record codes are known.
     pub fn is_read(&self) -> bool {
         VERSIONS.contains(&self.version) && self.unknown.is_empty()
-    }
-
-    pub(super) fn resolve_names(&mut self, strtab: &[u8]) -> Option<()> {
-        for ty in &mut self.types {
-            ty.name = ty.name_at.of(strtab)?.to_vec();
-        }
-        Some(())
     }
 
     fn note(&mut self, what: String) {
@@ -123,11 +98,11 @@ impl SummaryIndex {
     }
 }
 
-/// What records before a function's say of it.
+/// Facts about a function in the records before its own.
 #[derive(Default)]
 struct PendingTypeIds {
     type_tests: Vec<u64>,
-    virtual_calls: Vec<VirtualCall>,
+    virtual_calls: usize,
 }
 
 /// Read the block that has just been entered, to its end.
@@ -185,22 +160,11 @@ fn record(code: u32, ops: &[u64], index: &mut SummaryIndex, pending: &mut Pendin
         }
         code::TYPE_TESTS => pending.type_tests.extend_from_slice(ops),
         code::TYPE_TEST_ASSUME_VCALLS | code::TYPE_CHECKED_LOAD_VCALLS => {
-            let checked_load = code == code::TYPE_CHECKED_LOAD_VCALLS;
-            let calls = pairs(ops);
-            pending.virtual_calls.extend(calls.map(|(type_id, offset)| VirtualCall {
-                type_id,
-                offset,
-                checked_load,
-                constants: None,
-            }));
+            pending.virtual_calls += ops.len() / 2
         }
         code::TYPE_TEST_ASSUME_CONST_VCALL | code::TYPE_CHECKED_LOAD_CONST_VCALL => {
-            pending.virtual_calls.push(VirtualCall {
-                type_id: *ops.first()?,
-                offset: *ops.get(1)?,
-                checked_load: code == code::TYPE_CHECKED_LOAD_CONST_VCALL,
-                constants: Some(ops.get(2..)?.to_vec()),
-            });
+            ops.get(..2)?;
+            pending.virtual_calls += 1;
         }
         code::VALUE_GUID => {
             let guid = match index.version {
@@ -211,13 +175,12 @@ fn record(code: u32, ops: &[u64], index: &mut SummaryIndex, pending: &mut Pendin
             index.guids.push((value_id(*ops.first()?)?, guid));
         }
         code::TYPE_ID_METADATA => {
-            let name_at = StrtabRange { offset: *ops.first()?, size: *ops.get(1)? };
-            let vtables = pairs(ops.get(2..)?).map(|(at, id)| Some((at, value_id(id)?)));
-            let vtables = vtables.collect::<Option<_>>()?;
-            index.types.push(TypeVtables { name: Vec::new(), vtables, name_at });
+            for (_, id) in pairs(ops.get(2..)?) {
+                index.vtables.push(value_id(id)?);
+            }
         }
         code::CFI_FUNCTION_DEFS | code::CFI_FUNCTION_DECLS | code::PARAM_ACCESS => {}
-        code if code::HEAP_PROFILE.contains(&code) => {}
+        code if HEAP_PROFILE.contains(&code) => {}
         code => index.note(format!("summary record {code}")),
     }
     Some(())
@@ -230,7 +193,7 @@ fn function(code: u32, ops: &[u64], index: &mut SummaryIndex, pending: &mut Pend
     let end = refs.checked_add(7)?;
     let refs = references(ops.get(7..end)?, read_only, write_only)?;
     let callees = ops.get(end..)?;
-    // A profile brings a second number with each call.
+    // A profile adds a second number to each call.
     let step = if code == code::PERMODULE { 1 } else { 2 };
     if callees.len() % step != 0 {
         return None;

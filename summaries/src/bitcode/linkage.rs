@@ -1,7 +1,7 @@
 //! Linkage, visibility and the flags of summaries, in the numbers of LLVM's files.
 //!
-//! Module records and summaries number linkages differently (`getDecodedLinkage` and `GlobalValue::LinkageTypes`); numbers that
-//! nobody writes are `None`, and the caller keeps.
+//! Module records and summaries number linkages differently (`getDecodedLinkage` and `GlobalValue::LinkageTypes`); unknown numbers are
+//! `None`, and the caller keeps the module.
 
 use crate::summary::Visibility;
 
@@ -26,7 +26,7 @@ pub enum Linkage {
 }
 
 impl Linkage {
-    /// As a record of a module numbers it.
+    /// The linkage that has this number in a record of a module.
     pub(super) fn of_record(value: u64) -> Option<Self> {
         Some(match value {
             // 5 and 6 were import and export, 15 an obsolete way to hide.
@@ -86,7 +86,7 @@ impl Linkage {
         matches!(self, Linkage::Internal | Linkage::Private)
     }
 
-    /// Whether other definitions may take its place without conflict.
+    /// Whether another definition may replace it without conflict.
     pub fn is_weak(self) -> bool {
         matches!(
             self,

@@ -1,9 +1,9 @@
 //! Lowering of bitcode to a [`ModuleSummary`]: the same symbols, atoms and references that its object would have.
 //!
-//! An atom for each defined function and variable, in a section of its own as linkers generate code, and one for inline assembly. References are those of the summary for the thin link; without one that
-//! was read, the first atom refers to every symbol. Such a module is linked as it is (limit `opaque-bitcode`), so what is said of its insides informs and decides nothing.
-//! From the granularity `functions` on references are those of the IR itself, and from `pointers` on its functions have summaries: both is what [`flow`] makes of it.
-//! The size of a function is that of its block of bitcode, since that of its code is not known before code is generated; where no body is read it is 0.
+//! Each defined function and variable is an atom in a section of its own, as linkers generate code, and module assembly is one atom. Below the granularity
+//! `functions` references are those of the summary for ThinLTO, or of the first atom to every symbol. Such a module is linked as it is (limit
+//! `opaque-bitcode`), so that they decide nothing. From `functions` on references are those of the IR, and from `pointers` on functions have
+//! summaries, both by [`flow`]. The size of a function is that of its block of bitcode, or 0 if no body is read.
 
 use rustc_hash::FxHashMap;
 
@@ -22,7 +22,7 @@ use crate::summary::{
     ReferenceKind, Symbol, SymbolKind, Target, Visibility, atom_flags,
 };
 
-/// Which atom and which symbol stands for each global value, by module and value id.
+/// The atom and the symbol of each global value, by module and value id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Numbering {
     pub atoms: Vec<Vec<Option<AtomIdx>>>,
@@ -37,10 +37,10 @@ pub fn numbering(file: &BitcodeFile<'_>, granularity: Granularity) -> Numbering 
     lowering.numbering
 }
 
-/// Which values of the summaries of functions, at the granularity `pointers`, the values of their bodies are.
+/// The values of function summaries, at the granularity `pointers`, for the values of their bodies.
 ///
 /// # Errors
-/// Why the module is linked as it is, and its functions have no summaries.
+/// The module is linked as it is, and its functions have no summaries.
 pub fn local_values(bytes: &[u8]) -> Result<Vec<LocalValues>, String> {
     let file = super::file::read(bytes).map_err(|e| e.to_string())?;
     let numbering = numbering(&file, Granularity::Pointers);
@@ -71,7 +71,7 @@ pub(super) fn lower(
     lowering.summary
 }
 
-/// Whether a summary has the atoms, symbols and groups that one of the file has.
+/// Whether a summary has the atoms, symbols and groups of the file.
 pub(super) fn agrees(file: &BitcodeFile<'_>, summary: &ModuleSummary) -> bool {
     const OF_BODIES: u32 = atom_flags::TAKES_REGISTERS | atom_flags::RUNS_UNSEEN;
     let mut lowering = Lowering::new(file, summary.granularity);
@@ -102,7 +102,7 @@ fn runs_by_itself(name: &[u8]) -> bool {
     name == b"llvm.global_ctors" || name == b"llvm.global_dtors"
 }
 
-/// Only a variable can be a tentative definition, whatever a record says.
+/// Whether a value is a tentative definition; a record of a function can't make it one.
 fn is_common(value: &GlobalValue<'_>) -> bool {
     let variable = matches!(value.kind, ValueKind::Variable { .. });
     let special = runs_by_itself(value.name) || keeps_its_elements(value.name);
@@ -122,12 +122,12 @@ impl<'f, 'a> Lowering<'f, 'a> {
         Lowering { file, linker: symbols::of_file(file), summary, numbering, asm: None }
     }
 
-    /// Whether functions are distinguished, by what the IR says.
+    /// Whether functions are analysed by the IR.
     fn reads_bodies(&self) -> bool {
         self.summary.granularity >= Granularity::Functions
     }
 
-    /// Put in what functions and initializers are made of; `Err` says why not.
+    /// Add the facts of functions and initializers; `Err` is the reason why that fails.
     fn follow(&mut self, bytes: &[u8], parallel_map: ParallelMap<'_>) -> Result<(), String> {
         if !self.linker.complete {
             return Err("LLVM bitcode without a symbol table that could be read".to_owned());
@@ -173,7 +173,7 @@ impl<'f, 'a> Lowering<'f, 'a> {
             for (m, module) in self.file.modules.iter().enumerate() {
                 for (v, value) in module.values.iter().enumerate() {
                     let is_object = matches!(value.kind, ValueKind::Function | ValueKind::Variable { .. });
-                    // A body that another module has too, which may take the place of a call.
+                    // A copy of another module's body, which may be inlined at a call.
                     let is_copy = self.reads_bodies()
                         && value.linkage == Linkage::AvailableExternally
                         && !value.declaration;
@@ -238,7 +238,7 @@ impl<'f, 'a> Lowering<'f, 'a> {
         index
     }
 
-    /// The null symbol, those that a linker sees in its order, those that it sees later, and the local ones.
+    /// Make the null symbol, those that a linker sees first, in its order, those that it sees later, and local ones.
     fn make_symbols(&mut self) {
         let null = self.symbol(NameRef::default(), Binding::Local, Visibility::Default, SymbolKind::NoType);
         self.summary.symbols.push(null);
@@ -306,7 +306,7 @@ impl<'f, 'a> Lowering<'f, 'a> {
         }
     }
 
-    /// The atom of what a value leads to in the end.
+    /// The atom of a value's base object.
     fn atom_of(&self, at: ValueAt) -> Option<AtomIdx> {
         let module = self.file.modules.get(at.module as usize)?;
         let base = symbols::base_object(module, at.value)?;
@@ -315,7 +315,7 @@ impl<'f, 'a> Lowering<'f, 'a> {
 
     fn definition(&self, at: ValueAt) -> Definition {
         let Some(atom) = self.atom_of(at) else {
-            // An alias of an expression: it is somewhere in the module.
+            // An alias of an expression may be anywhere in the module.
             return Definition::Absolute;
         };
         match self.summary.atoms.get(atom.index()).map(|a| a.kind) {
@@ -324,7 +324,7 @@ impl<'f, 'a> Lowering<'f, 'a> {
         }
     }
 
-    /// A section group for each COMDAT with something in it. Its signature is a symbol of its name, made if there is none.
+    /// Make a section group for each COMDAT with an atom. Its signature is the symbol of its name, made if there is none.
     fn make_groups(&mut self) {
         let mut members: FxHashMap<(usize, u32), Vec<AtomIdx>> = FxHashMap::default();
         let mut order = Vec::new();
@@ -379,7 +379,7 @@ impl<'f, 'a> Lowering<'f, 'a> {
         };
         for (m, module) in self.file.modules.iter().enumerate() {
             let Some(index) = module.summary.as_ref().filter(|s| s.is_read()) else { continue };
-            // A value id that is no value of the module is a callee that a profile knows: the call itself is indirect.
+            // A value id without a value is a callee that a profile knows: the call itself is indirect.
             let target = |value: u32| {
                 let symbol = *self.numbering.symbols.get(m)?.get(value as usize)?;
                 symbol.map(Target::Symbol)
@@ -391,7 +391,7 @@ impl<'f, 'a> Lowering<'f, 'a> {
                 let (kind, calls) = match &entry.kind {
                     EntryKind::Function { calls, .. } => (ReferenceKind::Address, &calls[..]),
                     EntryKind::Variable { .. } => (ReferenceKind::Data, &[][..]),
-                    // What it is an alias of, its symbol says.
+                    // The alias's symbol has the atom of its aliasee.
                     EntryKind::Alias { .. } => continue,
                 };
                 entry.refs.iter().filter_map(|r| target(r.value)).for_each(|t| push(from, kind, t));
@@ -409,7 +409,7 @@ impl<'f, 'a> Lowering<'f, 'a> {
         }
     }
 
-    /// Assembly of the module names what no value is the symbol of.
+    /// Add references of module assembly to all symbols without a value.
     fn refer_from_assembly(&mut self) {
         let Some(from) = self.asm else { return };
         let in_ir = |i: usize| self.linker.symbols.get(i).is_some_and(|s| s.value.is_some());
@@ -421,7 +421,7 @@ impl<'f, 'a> Lowering<'f, 'a> {
         self.summary.references.sort_by_key(|r| (r.from, r.offset));
     }
 
-    /// The symbols of [`LinkerSymbols::symbols`], and behind them those of [`LinkerSymbols::unseen`].
+    /// The symbols of [`LinkerSymbols::symbols`], then those of [`LinkerSymbols::unseen`].
     fn globals(&self) -> impl Iterator<Item = SymbolIdx> + use<> {
         let count = self.linker.symbols.len().saturating_add(self.linker.unseen.len());
         (FIRST_GLOBAL..count.saturating_add(FIRST_GLOBAL)).map(SymbolIdx::new)
@@ -432,7 +432,7 @@ impl<'f, 'a> Lowering<'f, 'a> {
         self.linker.complete && self.file.modules.iter().all(read)
     }
 
-    /// `opaque` is why the module is linked as it is.
+    /// Add the limits. `opaque` is the reason why the module is linked as it is.
     fn limits(&mut self, opaque: Option<String>) {
         let mut found: Vec<(Limit, String)> =
             opaque.into_iter().map(|why| (Limit::OpaqueBitcode, why)).collect();
@@ -457,8 +457,8 @@ impl<'f, 'a> Lowering<'f, 'a> {
         if !unknown.is_empty() {
             found.push((Limit::UnknownBitcode, unknown.join(", ")));
         }
-        let record = |(limit, detail)| LimitRecord { limit, section: None, offset: None, bytes: 0, detail };
-        self.summary.limits.splice(0..0, found.into_iter().map(record));
+        let records = found.into_iter().map(|(limit, detail)| LimitRecord::new(limit, detail));
+        self.summary.limits.splice(0..0, records);
     }
 }
 

@@ -1,9 +1,9 @@
 //! The bitcode front end: from LLVM bitcode (LLVM 14 to 22) to its summary, without LLVM.
 //!
-//! Layers, each ignorant of the next: bits ([`cursor`]), blocks and records ([`stream`]), what records mean ([`module`],
-//! [`index`], [`symtab`]), the file ([`mod@file`]), what a linker sees ([`symbols`]), the summary ([`lower`]);
-//! beside them what functions and initializers are made of ([`ir`]) and what they do with addresses ([`flow`]). Any bytes are read in time and memory linear in their
-//! number; bytes that LLVM does not write are an error with a place, records that are not known are limits.
+//! The layers are bits ([`cursor`]), blocks and records ([`stream`]), the meaning of records ([`module`], [`index`], [`symtab`]), the
+//! file ([`mod@file`]), the linker's view ([`symbols`]), and the summary ([`lower`]). Functions and initializers are read by
+//! [`ir`] and analysed by [`flow`]. Time and memory are linear in the number of bytes. Malformed bytes are an error with a position,
+//! unknown records are limits.
 
 mod abbreviation;
 pub mod codes;
@@ -37,12 +37,12 @@ pub fn extract_at(bytes: &[u8], granularity: Granularity) -> ModuleSummary {
     extract_by(bytes, granularity, &in_order)
 }
 
-/// Whether the summary says of values, symbols and groups what the bitcode says; its functions are not read.
+/// Whether the summary has the values, symbols and groups of the bitcode; its functions are not read.
 pub(crate) fn agrees(bytes: &[u8], summary: &ModuleSummary) -> bool {
     summary.kind == ModuleKind::Bitcode && file::read(bytes).is_ok_and(|file| lower::agrees(&file, summary))
 }
 
-/// [`extract_at`], with what runs the pieces of a large module.
+/// [`extract_at`], with an executor for the pieces of a large module.
 pub(crate) fn extract_by(
     bytes: &[u8],
     granularity: Granularity,
@@ -54,13 +54,8 @@ pub(crate) fn extract_by(
             let mut summary = ModuleSummary::opaque();
             summary.kind = ModuleKind::Bitcode;
             summary.granularity = granularity;
-            summary.limits.push(LimitRecord {
-                limit: Limit::MalformedObject,
-                section: None,
-                offset: None,
-                bytes: bytes.len() as u64,
-                detail: format!("LLVM bitcode: {error}"),
-            });
+            let record = LimitRecord::new(Limit::MalformedObject, format!("LLVM bitcode: {error}"));
+            summary.limits.push(LimitRecord { bytes: bytes.len() as u64, ..record });
             summary
         }
     }

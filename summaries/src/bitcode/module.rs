@@ -1,8 +1,8 @@
-//! A module as its records describe it: its global values in the order that numbers them, COMDATs, names, inline assembly.
+//! A module by its records: global values in the order of their ids, COMDATs, names, module assembly.
 //!
-//! Value ids count variables, functions, aliases and ifuncs as their records come. Names are resolved once the string table is known, which stands behind the
-//! module. What a newer LLVM added is noted and passed over: the caller then keeps the module. Left out: types,
-//! constants, metadata and the bodies of functions, which are skipped unread.
+//! Value ids count variables, functions, aliases and ifuncs in the order of their records. Names are resolved once the string table, which
+//! follows the module, is known. Unknown records of a newer LLVM are noted, and the caller keeps the module. Types, constants,
+//! metadata and function bodies are skipped.
 
 use super::codes::{block, module as code};
 use super::error::{BitcodeErrorKind, Result};
@@ -11,22 +11,12 @@ use super::linkage::{self, Linkage};
 use super::stream::{Event, Stream};
 use crate::summary::Visibility;
 
-/// Blocks of a module that are passed over, or read by others.
+/// Blocks of a module that are skipped, or read elsewhere.
+#[rustfmt::skip]
 const KNOWN: &[u32] = &[
-    block::BLOCKINFO,
-    block::PARAMATTR,
-    block::PARAMATTR_GROUP,
-    block::CONSTANTS,
-    block::FUNCTION,
-    block::VALUE_SYMTAB,
-    block::METADATA,
-    block::METADATA_ATTACHMENT,
-    block::TYPE_NEW,
-    block::USELIST,
-    block::MODULE_STRTAB,
-    block::OPERAND_BUNDLE_TAGS,
-    block::METADATA_KIND,
-    block::SYNC_SCOPE_NAMES,
+    block::BLOCKINFO, block::PARAMATTR, block::PARAMATTR_GROUP, block::CONSTANTS, block::FUNCTION, block::VALUE_SYMTAB,
+    block::METADATA, block::METADATA_ATTACHMENT, block::TYPE_NEW, block::USELIST, block::MODULE_STRTAB,
+    block::OPERAND_BUNDLE_TAGS, block::METADATA_KIND, block::SYNC_SCOPE_NAMES,
 ];
 
 /// A name as a place in the string table that is yet to come.
@@ -50,7 +40,7 @@ pub enum ValueKind {
         constant: bool,
     },
     Function,
-    /// An alias, with the value id of what it is one of: a global value, or a constant expression where it is not one.
+    /// An alias, with the value id of its aliasee: a global value or a constant expression.
     Alias {
         aliasee: u32,
     },
@@ -110,13 +100,12 @@ pub struct Module<'a> {
     pub source_file: Vec<u8>,
     pub asm: Vec<u8>,
     pub sections: Vec<Vec<u8>>,
-    pub collectors: Vec<Vec<u8>>,
     pub comdats: Vec<Comdat<'a>>,
     pub values: Vec<GlobalValue<'a>>,
     /// SHA-1 of the module, where `-flto=thin` wrote it.
     pub hash: Option<[u32; 5]>,
     pub summary: Option<SummaryIndex>,
-    /// What was passed over because it isn't known.
+    /// Records and blocks that are not known.
     pub unknown: Vec<String>,
 }
 
@@ -124,7 +113,7 @@ pub struct Module<'a> {
 pub(super) const MAX_NOTES: usize = 8;
 
 impl Module<'_> {
-    /// Note something that was passed over.
+    /// Note an unknown record or block.
     fn note(&mut self, what: String) {
         if self.unknown.len() < MAX_NOTES {
             self.unknown.push(what);
@@ -148,7 +137,7 @@ pub(super) fn read<'a>(stream: &mut Stream<'a>) -> Result<Module<'a>> {
                 if !KNOWN.contains(&block) {
                     module.note(format!("block {block}"));
                 }
-                // BLOCKINFO has to be read: it says how the others are.
+                // BLOCKINFO has to be read: it defines abbreviations of the others.
                 if block != 0 {
                     stream.skip_block();
                 }
@@ -170,7 +159,7 @@ fn record(stream: &Stream<'_>, code: u32, module: &mut Module<'_>) -> Result<()>
         code::ASM => module.asm = ops.text(),
         code::SOURCE_FILENAME => module.source_file = ops.text(),
         code::SECTIONNAME => module.sections.push(ops.text()),
-        code::GCNAME => module.collectors.push(ops.text()),
+        code::GCNAME => {}
         code::VSTOFFSET => {}
         code::HASH => {
             let mut hash = [0; 5];
@@ -193,7 +182,7 @@ fn record(stream: &Stream<'_>, code: u32, module: &mut Module<'_>) -> Result<()>
     Ok(())
 }
 
-/// Places of operands behind the two of the name, by record.
+/// Positions of operands after the two of the name, by record.
 struct OperandPositions {
     linkage: usize,
     visibility: usize,
@@ -210,52 +199,54 @@ fn value(ops: Operands<'_, '_>, module: &mut Module<'_>) -> Result<()> {
     let (kind, declaration, places) = match ops.code {
         code::GLOBALVAR => {
             ops.required(7)?;
+            let (thread_local, comdat, section, align) = (Some(7), Some(11), Some(5), Some(4));
             let places = OperandPositions {
                 linkage: 3,
                 visibility: 6,
-                thread_local: Some(7),
-                comdat: Some(11),
-                section: Some(5),
-                align: Some(4),
+                thread_local,
+                comdat,
+                section,
+                align,
                 dso_local: 13,
             };
             (ValueKind::Variable { constant: at(1) & 1 != 0 }, at(2) == 0, places)
         }
         code::FUNCTION => {
             ops.required(9)?;
+            let (thread_local, comdat, section, align) = (None, Some(12), Some(6), Some(5));
             let places = OperandPositions {
                 linkage: 3,
                 visibility: 7,
-                thread_local: None,
-                comdat: Some(12),
-                section: Some(6),
-                align: Some(5),
+                thread_local,
+                comdat,
+                section,
+                align,
                 dso_local: 15,
             };
             (ValueKind::Function, at(2) != 0, places)
         }
         code => {
-            let is_alias = code == code::ALIAS;
-            let target = id(2)?;
+            let (is_alias, target) = (code == code::ALIAS, id(2)?);
+            let (thread_local, dso_local) = if is_alias { (Some(6), 8) } else { (None, 5) };
+            let (comdat, section, align) = (None, None, None);
             let places = OperandPositions {
                 linkage: 3,
                 visibility: 4,
-                thread_local: is_alias.then_some(6),
-                comdat: None,
-                section: None,
-                align: None,
-                dso_local: if is_alias { 8 } else { 5 },
+                thread_local,
+                comdat,
+                section,
+                align,
+                dso_local,
             };
-            let kind = if is_alias {
-                ValueKind::Alias { aliasee: target }
-            } else {
-                ValueKind::Ifunc { resolver: target }
+            let kind = match is_alias {
+                true => ValueKind::Alias { aliasee: target },
+                false => ValueKind::Ifunc { resolver: target },
             };
             (kind, false, places)
         }
     };
     let number = at(places.linkage);
-    // Unknown means that others may see it, which is what external says.
+    // An unknown linkage is treated as external.
     let linkage = Linkage::of_record(number).unwrap_or_else(|| {
         module.note(format!("linkage {number}"));
         Linkage::External
@@ -267,7 +258,7 @@ fn value(ops: Operands<'_, '_>, module: &mut Module<'_>) -> Result<()> {
         name: &[],
         kind,
         linkage,
-        // LLVM ignores what a local value says of it.
+        // LLVM ignores the visibility of a local value.
         visibility: if linkage.is_local() { Visibility::Default } else { visibility },
         thread_local: place(places.thread_local) != 0,
         declaration,
@@ -326,9 +317,6 @@ pub(super) fn resolve_names<'a>(module: &mut Module<'a>, strtab: &'a [u8]) -> Op
     }
     for comdat in &mut module.comdats {
         comdat.name = comdat.name_at.of(strtab)?;
-    }
-    if let Some(summary) = &mut module.summary {
-        summary.resolve_names(strtab)?;
     }
     Some(())
 }

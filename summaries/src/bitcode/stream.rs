@@ -1,8 +1,7 @@
-//! A pull parser of LLVM's bitstream, which gives events: a block begins, a record, a block ends.
+//! A pull parser of LLVM's bitstream. Its events are: a block begins, a record, a block ends.
 //!
-//! Blocks nest on a stack of ours, so depth costs what it is worth in bits; abbreviations that BLOCKINFO gave are shared, not
-//! copied. Time and memory are linear in the bytes: an operand takes a bit of the stream or is a literal of an abbreviation, and literals are limited to as
-//! many as there are bits. Left out: what blocks and records mean.
+//! Blocks are on an explicit stack, so that depth costs only the bits of headers. Abbreviations of BLOCKINFO are shared. Time and memory are
+//! linear in the bytes: an operand takes a bit of the stream or is a literal of an abbreviation, and there are at most as many literals as bits.
 
 use super::codes::abbreviation as id;
 use super::codes::block::BLOCKINFO;
@@ -18,8 +17,7 @@ use super::error::{BitcodeErrorKind, Result};
 /// First bytes of a bitstream of LLVM IR.
 pub(super) const MAGIC: &[u8] = b"BC\xc0\xde";
 
-/// More operands than any record has that LLVM writes and that is read here: arrays of data are in blocks that are
-/// skipped.
+/// More operands than any record has that is read here: blocks with arrays of data are skipped.
 const MAX_OPERANDS: usize = 1 << 24;
 
 /// Abbreviations for blocks of one id.
@@ -35,7 +33,7 @@ pub enum Event {
     End,
 }
 
-/// Where the inside of a block is, so that it can be read later.
+/// The position of the inside of a block, to read it later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StreamPlace {
     block: u32,
@@ -58,7 +56,7 @@ struct Scope {
     width: u32,
     /// The place in bits where it ends.
     end: u64,
-    /// What BLOCKINFO said of it when it began.
+    /// Its abbreviations by BLOCKINFO, when it began.
     given: Shared,
     own: Vec<Rc<Abbreviation>>,
     /// In BLOCKINFO: the block that is being described.
@@ -69,12 +67,12 @@ struct Scope {
 #[derive(Debug)]
 pub struct Stream<'a> {
     cursor: Cursor<'a>,
-    /// Where the last event began, in bits.
+    /// The start of the last event, in bits.
     began: u64,
     scopes: Vec<Scope>,
-    /// What the last BLOCKINFO said, by block id.
+    /// The abbreviations of the last BLOCKINFO, by block id.
     info: FxHashMap<u32, Shared>,
-    /// What a BLOCKINFO that is open has said.
+    /// The abbreviations of the BLOCKINFO that is being read.
     new_info: FxHashMap<u32, Vec<Rc<Abbreviation>>>,
     /// Literals that may still be read.
     literals: u64,
@@ -113,7 +111,7 @@ impl<'a> Stream<'a> {
         })
     }
 
-    /// Inside of a block that another reader of the same bytes has come across: events go on to the block's [`Event::Leave`].
+    /// A stream inside a block that another reader of the same bytes has found: events go on to the block's [`Event::Leave`].
     /// Work is bounded by the block's own size.
     pub(super) fn within(bytes: &'a [u8], place: StreamPlace, info: &Info) -> Self {
         let StreamPlace { block, width, at, end } = place;
@@ -133,7 +131,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Where the block is that has just been entered.
+    /// The position of the block that has just been entered.
     pub(super) fn place(&self) -> Option<StreamPlace> {
         let scope = self.scopes.last()?;
         Some(StreamPlace { block: scope.block, width: scope.width, at: self.cursor.at(), end: scope.end })
@@ -174,22 +172,22 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Where the last event began, in bits from the first byte of the magic: at its abbreviation id.
+    /// The start of the last event, in bits from the first byte of the magic: its abbreviation id.
     pub fn began(&self) -> u64 {
         self.began
     }
 
-    /// Where reading goes on, in bits: behind the last event, of a block's beginning behind its header.
+    /// The current position in bits: after the last event, or after a block's header.
     pub fn at(&self) -> u64 {
         self.cursor.at()
     }
 
-    /// The width of abbreviation ids (1 to 32) of the innermost block, and where it ends, both in bits.
+    /// The width of abbreviation ids (1 to 32) of the innermost block, and its end, both in bits.
     pub fn innermost(&self) -> Option<(u32, u64)> {
         self.scopes.last().map(|s| (s.width, s.end))
     }
 
-    /// The next event. Abbreviation definitions and what BLOCKINFO says are taken in on the way.
+    /// The next event. Abbreviation definitions and block information are processed on the way.
     ///
     /// # Errors
     /// What is malformed.
@@ -209,6 +207,17 @@ impl<'a> Stream<'a> {
                     self.note_block_info(code)?;
                     return Ok(Event::Record(code));
                 }
+            }
+        }
+    }
+
+    /// Call `see` for each record of the block that has just been entered, to its end. Inner blocks are skipped.
+    pub(super) fn each_record(&mut self, mut see: impl FnMut(&mut Self, u32) -> Result<()>) -> Result<()> {
+        loop {
+            match self.next()? {
+                Event::Enter(_) => self.skip_block(),
+                Event::Leave | Event::End => return Ok(()),
+                Event::Record(code) => see(self, code)?,
             }
         }
     }
@@ -237,10 +246,10 @@ impl<'a> Stream<'a> {
             return Err(self.error(BitcodeErrorKind::BlockTooLong));
         }
         if self.scopes.is_empty() {
-            // Each module brings its own.
+            // Each module has its own.
             self.info.clear();
         }
-        // No block has an id that large; all of them are equally unknown.
+        // No known block has an id that large.
         let block = u32::try_from(block).unwrap_or(u32::MAX);
         let given = self.info.get(&block).cloned().unwrap_or_default();
         self.cursor.set_end(end);
@@ -259,7 +268,7 @@ impl<'a> Stream<'a> {
         }
         self.restore_end();
         if scope.block == BLOCKINFO {
-            // A further one replaces the first, as in LLVM's reader. The order of a map doesn't matter to a map.
+            // A later one replaces the first, as in LLVM's reader.
             self.info = self.new_info.drain().map(|(block, list)| (block, Rc::new(list))).collect();
         }
         Ok(Event::Leave)
@@ -282,7 +291,7 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// Take in which block a BLOCKINFO goes on to describe. Names of blocks and records are passed over.
+    /// Note the block that BLOCKINFO describes next. Names of blocks and records are ignored.
     fn note_block_info(&mut self, code: u32) -> Result<()> {
         let bad = self.error(BitcodeErrorKind::BadBlockInfo);
         if let Some(scope) = self.scopes.last_mut()
@@ -373,7 +382,7 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// Whether as many further operands of at least `width` bits each can be there.
+    /// Whether as many further operands of at least `width` bits each can be present.
     fn check_count(&self, count: u64, width: u32) -> Result<()> {
         if count.saturating_mul(u64::from(width)) > self.cursor.left() {
             return Err(self.error(BitcodeErrorKind::Truncated));
@@ -398,7 +407,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Codes that don't fit are unknown, as all large ones are.
+/// A code that does not fit is unknown, like all large ones.
 fn code_of(code: u64) -> u32 {
     u32::try_from(code).unwrap_or(u32::MAX)
 }
@@ -416,7 +425,7 @@ pub enum StreamStep<'s> {
     },
 }
 
-/// Show every block and record of a bitstream, in its order. No block is skipped, whatever its id.
+/// Show every block and record of a bitstream, in order, without skipping a block.
 ///
 /// # Errors
 /// What is malformed.

@@ -1,7 +1,7 @@
-//! What a linker sees of bitcode: names as the object will have them, in the order in which linkers read them.
+//! The linker's view of bitcode: names as in the object, in the order in which linkers read them.
 //!
-//! The file's own symbol table says it. Where there is none that we can read it is made from the modules, by the rules with which LLVM makes one
-//! (`ModuleSymbolTable`): functions, variables, aliases, ifuncs; without what inline assembly names, and [`LinkerSymbols::complete`] says so.
+//! It comes from the file's own symbol table. Without a readable one it is made from the modules by the rules of LLVM (`ModuleSymbolTable`), but
+//! without names in module assembly: [`LinkerSymbols::complete`] is false then.
 
 use rustc_hash::FxHashMap;
 
@@ -25,18 +25,16 @@ pub struct LinkerSymbol<'a> {
     pub value: Option<ValueAt>,
     pub undefined: bool,
     pub weak: bool,
-    /// Size and alignment of a tentative definition, in bytes; 0 where the size is not known.
+    /// Size and alignment of a tentative definition, in bytes; 0 if the size is not known.
     pub common: Option<(u64, u64)>,
     pub thread_local: bool,
-    /// As [`SymtabSymbol::omittable`] says it; false where there is no table.
+    /// As [`SymtabSymbol::omittable`]; false without a symbol table.
     pub omittable: bool,
-    /// As [`SymtabSymbol::unnamed_addr`] says it; false where there is no table.
+    /// As [`SymtabSymbol::unnamed_addr`]; false without a symbol table.
     pub unnamed_addr: bool,
     pub visibility: Visibility,
     /// It is an index into [`LinkerSymbols::comdats`].
     pub comdat: Option<u32>,
-    /// It is to be kept by the compiler's word.
-    pub used: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,11 +48,11 @@ pub struct LinkerComdat<'a> {
 pub struct LinkerSymbols<'a> {
     pub symbols: Vec<LinkerSymbol<'a>>,
     pub comdats: Vec<LinkerComdat<'a>>,
-    /// What the modules ask the linker to link with.
+    /// Libraries that the modules ask the linker for.
     pub dependent_libraries: Vec<&'a [u8]>,
-    /// Names of inline assembly that linkers see only in the code that is made of it: weak references.
+    /// Names in module assembly that linkers see only in the compiled code: weak references.
     pub unseen: Vec<&'a [u8]>,
-    /// Made of the file's own symbol table, so that nothing is missing.
+    /// Made from the file's own symbol table, so that nothing is missing.
     pub complete: bool,
 }
 
@@ -103,7 +101,6 @@ fn of_symtab<'a>(file: &BitcodeFile<'a>, symtab: &BitcodeSymtab<'a>) -> LinkerSy
                 unnamed_addr: s.unnamed_addr,
                 visibility: s.visibility,
                 comdat: s.comdat,
-                used: s.used,
             }
         }));
     }
@@ -140,7 +137,6 @@ pub fn of_modules<'a>(file: &BitcodeFile<'a>) -> LinkerSymbols<'a> {
                     unnamed_addr: false,
                     visibility: value.visibility,
                     comdat,
-                    used: false,
                 });
             }
         }
@@ -148,7 +144,7 @@ pub fn of_modules<'a>(file: &BitcodeFile<'a>) -> LinkerSymbols<'a> {
     out
 }
 
-/// By module and its own number of a COMDAT: the number that a linker knows it by. Of one without a symbol there is none.
+/// By module and its own number of a COMDAT: the linker's number. A COMDAT without a symbol has none.
 pub(super) fn comdat_numbers(
     file: &BitcodeFile<'_>,
     linker: &LinkerSymbols<'_>,
@@ -171,7 +167,7 @@ fn rank(value: &GlobalValue<'_>) -> u32 {
     }
 }
 
-/// Whether a linker sees a symbol of this value: no local one, no intrinsic, nothing that is metadata.
+/// Whether a linker sees a symbol of this value: it is not local, no intrinsic, and no metadata.
 pub(super) fn is_linker_symbol(module: &Module<'_>, value: &GlobalValue<'_>) -> bool {
     !value.linkage.is_local() && !value.name.starts_with(b"llvm.") && !is_metadata(module, value)
 }
@@ -182,12 +178,12 @@ pub fn is_metadata(module: &Module<'_>, value: &GlobalValue<'_>) -> bool {
     section.is_some_and(|s| s == b"llvm.metadata")
 }
 
-/// Arrays that keep what they hold, although they never become data.
+/// Whether an array keeps its elements although it never becomes data.
 pub fn keeps_its_elements(name: &[u8]) -> bool {
     name == b"llvm.used" || name == b"llvm.compiler.used"
 }
 
-/// The value that an alias or ifunc leads to in the end; `None` if that is an expression, or itself.
+/// The base object of an alias or ifunc; `None` if that is an expression, or a cycle.
 pub fn base_object(module: &Module<'_>, value: u32) -> Option<u32> {
     let mut at = value;
     for _ in 0..=module.values.len() {

@@ -1,35 +1,25 @@
-//! The symbol table that bitcode carries for linkers (LLVM's `irsymtab`): names as the object will have them, those of inline assembly too.
+//! The symbol table that bitcode carries for linkers (LLVM's `irsymtab`): names as in the object, including those of module assembly.
 //!
-//! A table of fixed-width records in a blob, with names in the string table. Linkers of the same LLVM believe it, others make
-//! it again from the module; the same bytes give the same symbols, so it is believed here. Versions 3 and 4 are known
-//! (LLVM 13 to 22); of any other there is none. Left out: what is of COFF.
+//! It is a table of fixed-width records in a blob, with names in the string table. Linkers of the same LLVM trust it; others make
+//! it again from the module, with the same result. Versions 3 and 4 are known (LLVM 13 to 22). Fields for COFF are not read.
 
+use super::codes::numbers;
 use super::error::{BitcodeError, BitcodeErrorKind, Result};
 use super::module::StrtabRange;
 use crate::summary::Visibility;
 
-mod flag {
-    pub(super) const VISIBILITY: u32 = 3;
-    pub(super) const HAS_UNCOMMON: u32 = 1 << 2;
-    pub(super) const UNDEFINED: u32 = 1 << 3;
-    pub(super) const WEAK: u32 = 1 << 4;
-    pub(super) const COMMON: u32 = 1 << 5;
-    pub(super) const INDIRECT: u32 = 1 << 6;
-    pub(super) const USED: u32 = 1 << 7;
-    pub(super) const TLS: u32 = 1 << 8;
-    pub(super) const MAY_OMIT: u32 = 1 << 9;
-    pub(super) const GLOBAL: u32 = 1 << 10;
-    pub(super) const FORMAT_SPECIFIC: u32 = 1 << 11;
-    pub(super) const UNNAMED_ADDR: u32 = 1 << 13;
+numbers! {
+    pub(super) mod flag: u32 {
+        VISIBILITY = 3, HAS_UNCOMMON = 1 << 2, UNDEFINED = 1 << 3, WEAK = 1 << 4, COMMON = 1 << 5,
+        TLS = 1 << 8, MAY_OMIT = 1 << 9, GLOBAL = 1 << 10, FORMAT_SPECIFIC = 1 << 11, UNNAMED_ADDR = 1 << 13,
+    }
 }
 
-/// Sizes of the records, in bytes.
-mod size {
-    pub(super) const HEADER: usize = 76;
-    pub(super) const MODULE: usize = 12;
-    pub(super) const COMDAT: usize = 12;
-    pub(super) const SYMBOL: usize = 24;
-    pub(super) const STRING: usize = 8;
+numbers! {
+    /// Sizes of the records, in bytes.
+    pub(super) mod size: usize {
+        HEADER = 76, MODULE = 12, COMDAT = 12, SYMBOL = 24, STRING = 8,
+    }
 }
 
 /// A COMDAT, by the name of its group.
@@ -53,10 +43,6 @@ pub struct SymtabSymbol<'a> {
     pub weak: bool,
     /// Size and alignment of a tentative definition, in bytes.
     pub common: Option<(u64, u64)>,
-    /// It says whether it is an alias or ifunc.
-    pub indirect: bool,
-    /// In `llvm.used` or `llvm.compiler.used`, or named by inline assembly.
-    pub used: bool,
     pub thread_local: bool,
     /// An inline function or constant whose address nothing compares (LLVM, `canBeOmittedFromSymbolTable`).
     pub omittable: bool,
@@ -69,20 +55,15 @@ pub struct SymtabSymbol<'a> {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BitcodeSymtab<'a> {
-    pub version: u32,
-    /// Version of the LLVM that wrote it.
-    pub producer: &'a [u8],
-    pub triple: &'a [u8],
-    pub source_file: &'a [u8],
     /// By module: the range of its symbols.
     pub modules: Vec<(u32, u32)>,
     pub comdats: Vec<SymtabComdat<'a>>,
     pub symbols: Vec<SymtabSymbol<'a>>,
-    /// What the module asks the linker to link with.
+    /// Libraries that the module asks the linker for.
     pub dependent_libraries: Vec<&'a [u8]>,
 }
 
-/// Read one; `None` if it is of a version that is not known.
+/// Read a symbol table; `None` if its version is not known.
 ///
 /// # Errors
 /// If it points outside itself.
@@ -93,7 +74,7 @@ pub(super) fn read<'a>(blob: &'a [u8], strtab: &'a [u8]) -> Result<Option<Bitcod
 #[expect(clippy::option_option, reason = "malformed, or of an unknown version")]
 fn table<'a>(blob: &'a [u8], strtab: &'a [u8]) -> Option<Option<BitcodeSymtab<'a>>> {
     let version = word(blob, 0)?;
-    // The size of what is rare about a symbol: the size of a common one became 64-bit.
+    // The size of a symbol's optional part: the size of a common one became 64-bit.
     let (uncommon_size, align_at) = match version {
         3 => (24, 4),
         4 => (28, 8),
@@ -150,8 +131,6 @@ fn table<'a>(blob: &'a [u8], strtab: &'a [u8]) -> Option<Option<BitcodeSymtab<'a
             undefined: has(flag::UNDEFINED),
             weak: has(flag::WEAK),
             common,
-            indirect: has(flag::INDIRECT),
-            used: has(flag::USED),
             thread_local: has(flag::TLS),
             omittable: has(flag::MAY_OMIT),
             unnamed_addr: has(flag::UNNAMED_ADDR),
@@ -165,10 +144,6 @@ fn table<'a>(blob: &'a [u8], strtab: &'a [u8]) -> Option<Option<BitcodeSymtab<'a
         return None;
     }
     Some(Some(BitcodeSymtab {
-        version,
-        producer: string(4, blob)?,
-        triple: string(44, blob)?,
-        source_file: string(52, blob)?,
         modules,
         comdats,
         symbols,

@@ -1,6 +1,4 @@
-//! The token cursor of the parser, and the lookup of the entries that names and numbers mean.
-//!
-//! Errors are messages; the parser adds the line.
+//! The token cursor of the parser, and the lookup of entries by name or number. Errors are messages; the parser adds the line.
 
 use std::collections::HashMap;
 
@@ -50,7 +48,7 @@ pub(super) fn name_of(token: &Token<'_>) -> Option<Vec<u8>> {
     }
 }
 
-/// What is left of a line.
+/// The remaining tokens of a line.
 pub(super) struct LineCursor<'t> {
     tokens: std::slice::Iter<'t, Token<'t>>,
 }
@@ -75,6 +73,11 @@ impl<'t> LineCursor<'t> {
             Some(Token::Word(word)) => Ok(Some(word)),
             Some(_) => Err("a word is expected".to_owned()),
         }
+    }
+
+    /// Consume this word.
+    pub(super) fn expect(&mut self, word: &str) -> Result<()> {
+        if self.need_word()? == word { Ok(()) } else { Err(format!("`{word}` is expected")) }
     }
 
     pub(super) fn need_word(&mut self) -> Result<&'t str> {
@@ -118,7 +121,7 @@ fn number(word: &str) -> Option<u64> {
     }
 }
 
-/// The number has a sign: `-4`, `+0x10`.
+/// Read a number with an optional sign: `-4`, `+0x10`.
 pub(super) fn signed(word: &str) -> Result<i64> {
     let magnitude = |w: &str| number(w).map(i128::from);
     let value = match word.strip_prefix('-') {

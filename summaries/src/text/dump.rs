@@ -1,12 +1,15 @@
-//! The printer of the text form: one entry a line, in the order of the tables.
+//! The printer of the text form: one entry a line, in the order of the tables. The parser reads its output as the same summary.
 //!
-//! What it prints the parser reads as the same summary. Left out: functions and relations, which `functions` and `relations` print.
+//! Value flow has one line a constraint or call site, with values by number as `%3`. Every constraint is written with the value that
+//! grows on the left, as in `%5 = %3 +8`; stores are arrows.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::{lex, words};
-use crate::ids::{AtomIdx, GroupIdx, SymbolIdx};
+use crate::ids::{AtomIdx, GroupIdx, SymbolIdx, ValueIdx};
+use crate::registers::Register;
+use crate::relation::{CallSite, Callee, Constraint, FunctionSummary, Place};
 use crate::summary::{Atom, Definition, ModuleSummary, Reference, Target, Visibility};
 
 pub fn dump(summary: &ModuleSummary) -> String {
@@ -15,7 +18,7 @@ pub fn dump(summary: &ModuleSummary) -> String {
     dumper.out
 }
 
-/// The only entry that has a name; `None` if several do.
+/// The entries by name; `None` for a name of several.
 type Unique<'a> = HashMap<&'a [u8], Option<usize>>;
 
 fn unique<'a>(names: impl Iterator<Item = &'a [u8]>) -> Unique<'a> {
@@ -26,17 +29,17 @@ fn unique<'a>(names: impl Iterator<Item = &'a [u8]>) -> Unique<'a> {
     map
 }
 
-pub(super) struct Dumper<'a> {
+struct Dumper<'a> {
     summary: &'a ModuleSummary,
     symbols: Unique<'a>,
     atoms: Unique<'a>,
     groups: Unique<'a>,
-    pub(super) out: String,
+    out: String,
 }
 
 // Writing to a String never fails, so the results of `write!` are dropped.
 impl<'a> Dumper<'a> {
-    pub(super) fn new(summary: &'a ModuleSummary) -> Self {
+    fn new(summary: &'a ModuleSummary) -> Self {
         Dumper {
             summary,
             symbols: unique(summary.symbols.iter().map(|s| summary.name(s.name))),
@@ -46,7 +49,7 @@ impl<'a> Dumper<'a> {
         }
     }
 
-    pub(super) fn module(&mut self) {
+    fn module(&mut self) {
         let summary = self.summary;
         let kind = words::module_kind(summary.kind);
         let debug = if summary.without_debug { " without-debug" } else { "" };
@@ -173,12 +176,12 @@ impl<'a> Dumper<'a> {
         }
     }
 
-    pub(super) fn symbol_reference(&mut self, symbol: SymbolIdx) {
+    fn symbol_reference(&mut self, symbol: SymbolIdx) {
         let name = self.summary.symbol_name(symbol);
         write_reference(&mut self.out, &self.symbols, name, symbol.0);
     }
 
-    pub(super) fn atom_reference(&mut self, atom: AtomIdx) {
+    fn atom_reference(&mut self, atom: AtomIdx) {
         let name = self.summary.atoms.get(atom.index()).map_or(&[][..], |a| self.summary.name(a.name));
         self.out.push('[');
         write_reference(&mut self.out, &self.atoms, name, atom.0);
@@ -190,6 +193,163 @@ impl<'a> Dumper<'a> {
         let name = signature.map_or(&[][..], |s| self.summary.symbol_name(s));
         write_reference(&mut self.out, &self.groups, name, group.0);
     }
+
+    fn function(&mut self, function: &FunctionSummary) {
+        self.out.push_str("function ");
+        self.atom_reference(function.atom);
+        let frame = if function.frame { " frame" } else { "" };
+        let _ = writeln!(self.out, "{frame} values {}", function.values);
+        if !function.parts.is_empty() {
+            self.out.push_str("  parts");
+            for part in &function.parts {
+                self.out.push(' ');
+                self.atom_reference(*part);
+            }
+            self.out.push('\n');
+        }
+        for (atom, offset) in &function.entries {
+            self.out.push_str("  entry ");
+            self.atom_reference(*atom);
+            let _ = writeln!(self.out, " @{offset:#x}");
+        }
+        for (register, value) in &function.parameters {
+            let _ = writeln!(self.out, "  param {} {}", words::register(*register), DisplayedValue(*value));
+        }
+        for (offset, value) in &function.stack_parameters {
+            let _ = writeln!(self.out, "  stackparam {offset} {}", DisplayedValue(*value));
+        }
+        for (register, value) in &function.results {
+            let _ = writeln!(self.out, "  result {} {}", words::register(*register), DisplayedValue(*value));
+        }
+        if function.preserved != 0 {
+            self.out.push_str("  preserves");
+            for register in (0..64).filter(|r| function.preserved & 1 << r != 0) {
+                let _ = write!(self.out, " {}", words::register(register));
+            }
+            self.out.push('\n');
+        }
+        for value in &function.indirect_entry_values {
+            let _ = writeln!(self.out, "  atlabel {}", DisplayedValue(*value));
+        }
+        for target in &function.address_taken_only {
+            self.out.push_str("  addressonly ");
+            self.target(*target);
+            self.out.push('\n');
+        }
+        for constraint in &function.constraints {
+            self.out.push_str("  ");
+            self.constraint(constraint);
+            self.out.push('\n');
+        }
+        for site in &function.call_sites {
+            self.call_site(site);
+        }
+        for (section, offset) in &function.covered_references {
+            let _ = writeln!(self.out, "  accounts section {section} @{offset:#x}");
+        }
+    }
+
+    fn constraint(&mut self, constraint: &Constraint) {
+        match *constraint {
+            Constraint::Address { to, target, offset } => {
+                let _ = write!(self.out, "{} = address ", DisplayedValue(to));
+                self.target(target);
+                self.offset(Some(offset));
+            }
+            Constraint::Frame { to, offset } => {
+                let _ = write!(self.out, "{} = frame", DisplayedValue(to));
+                self.offset(offset);
+            }
+            Constraint::Assign { from, to, offset } => {
+                let _ = write!(self.out, "{} = {}", DisplayedValue(to), DisplayedValue(from));
+                self.offset(offset);
+            }
+            Constraint::Load { from, to, size } => {
+                let _ = write!(self.out, "{} = load ", DisplayedValue(to));
+                self.place(from);
+                let _ = write!(self.out, " size {size}");
+            }
+            Constraint::Store { from, to, size } => {
+                let _ = write!(self.out, "store {} -> ", DisplayedValue(from));
+                self.place(to);
+                let _ = write!(self.out, " size {size}");
+            }
+            Constraint::Copy { from, to, size } => {
+                self.out.push_str("copy ");
+                self.place(from);
+                self.out.push_str(" -> ");
+                self.place(to);
+                let _ = write!(self.out, " size {size}");
+            }
+            Constraint::Unknown { to } => {
+                let _ = write!(self.out, "{} = unknown", DisplayedValue(to));
+            }
+            Constraint::Escape { from } => {
+                let _ = write!(self.out, "escape {}", DisplayedValue(from));
+            }
+            Constraint::EscapeCode { from } => {
+                let _ = write!(self.out, "escape-code {}", DisplayedValue(from));
+            }
+        }
+    }
+
+    fn call_site(&mut self, site: &CallSite) {
+        let _ = write!(self.out, "  site section {} @{:#x} ", site.section, site.offset);
+        match site.callee {
+            Callee::Direct { target, offset } => {
+                self.out.push_str("direct ");
+                self.target(target);
+                self.offset(Some(offset));
+            }
+            Callee::Indirect(value) => {
+                let _ = write!(self.out, "indirect {}", DisplayedValue(value));
+            }
+        }
+        if site.jump {
+            self.out.push_str(" jump");
+        }
+        if site.no_vectors {
+            self.out.push_str(" novectors");
+        }
+        for (register, of) in &site.formats {
+            let _ = write!(self.out, " format {} {} {}", words::register(*register), of.count, of.strings);
+        }
+        self.registers("actual", &site.actuals);
+        for (offset, value) in &site.stack {
+            let _ = write!(self.out, " stack {offset} {}", DisplayedValue(*value));
+        }
+        if let Some(offset) = site.stack_in_frame {
+            self.out.push_str(" instack");
+            self.offset(offset);
+        }
+        self.registers("result", &site.results);
+        self.out.push('\n');
+    }
+
+    fn registers(&mut self, word: &str, of: &[(Register, ValueIdx)]) {
+        for (register, value) in of {
+            let _ = write!(self.out, " {word} {} {}", words::register(*register), DisplayedValue(*value));
+        }
+    }
+
+    fn place(&mut self, place: Place) {
+        let _ = write!(self.out, "{}", DisplayedValue(place.value));
+        self.offset(place.offset);
+    }
+
+    fn offset(&mut self, offset: Option<i64>) {
+        let _ = match offset {
+            Some(offset) => write!(self.out, " {offset:+}"),
+            None => write!(self.out, " unknown"),
+        };
+    }
+
+    fn target(&mut self, target: Target) {
+        match target {
+            Target::Symbol(symbol) => self.symbol_reference(symbol),
+            Target::Atom(atom) => self.atom_reference(atom),
+        }
+    }
 }
 
 fn write_reference(out: &mut String, unique: &Unique<'_>, name: &[u8], number: u32) {
@@ -198,5 +358,14 @@ fn write_reference(out: &mut String, unique: &Unique<'_>, name: &[u8], number: u
         _ => {
             let _ = write!(out, "#{number}");
         }
+    }
+}
+
+/// A value is written as `%3`, by its number.
+struct DisplayedValue(ValueIdx);
+
+impl std::fmt::Display for DisplayedValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "%{}", self.0.0)
     }
 }

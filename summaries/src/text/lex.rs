@@ -1,7 +1,6 @@
 //! The lexer of the text form: words, quoted byte strings and brackets.
 //!
-//! A name is any bytes, so it is quoted unless it looks like a symbol or section name that everybody writes; the
-//! quoted form is ASCII only.
+//! A name may have any bytes, so that it is quoted unless it looks like a common symbol or section name. Quoted text is ASCII.
 
 use std::fmt::Write as _;
 
@@ -41,7 +40,7 @@ pub(super) fn tokens(line: &str) -> Result<Vec<Token<'_>>, String> {
     Ok(tokens)
 }
 
-/// The contents of a quoted string whose opening quote is gone, and what follows it.
+/// The contents of a quoted string after its opening quote, and the rest of the text.
 fn quoted(text: &str) -> Result<(Vec<u8>, &str), String> {
     let mut bytes = Vec::new();
     let mut rest = text.char_indices();
@@ -65,14 +64,14 @@ fn quoted(text: &str) -> Result<(Vec<u8>, &str), String> {
     Err("a quoted string has no end".to_owned())
 }
 
-/// Whether a name can stand without quotes: it can't be taken for a number, an offset or a bracket.
+/// Whether a name needs no quotes: it can't be taken for a number, an offset or a bracket.
 fn is_bare(name: &[u8]) -> bool {
     let first = |b: &u8| b.is_ascii_alphabetic() || matches!(b, b'_' | b'.' | b'$');
     name.first().is_some_and(first)
         && name.iter().all(|b| first(b) || b.is_ascii_digit() || matches!(b, b'@' | b'-' | b'+' | b':'))
 }
 
-/// Append a name, quoted where it must be.
+/// Append a name, quoted if necessary.
 pub(super) fn write_name(out: &mut String, name: &[u8]) {
     if is_bare(name) {
         out.extend(name.iter().map(|b| char::from(*b)));

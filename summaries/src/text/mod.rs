@@ -1,7 +1,7 @@
-//! The text form of a summary: printed by `lto-prune dump`, and written by hand for tests of the index and the solver.
+//! The text form of a summary: printed by `lto-prune dump`, and written in tests of the index and the solver.
 //!
-//! One entry a line, in table order; indentation means nothing and `;` starts a comment. Things are named where their
-//! name is unique in the module and numbered (`#3`) where not:
+//! There is one entry a line, in table order; indentation means nothing and `;` starts a comment. Entries are referred to by a unique name
+//! of the module, or else by number (`#3`):
 //!
 //! ```text
 //! module native
@@ -21,15 +21,13 @@
 //! limit unknown-section-type section 9 bytes 24 "what was found"
 //! ```
 //!
-//! For a summary that passes [`ModuleSummary::check`](crate::ModuleSummary::check), `parse(&dump(x))` is `x.with_canonical_names()`. Left out: bytes
-//! of the table of names that no entry uses. docs/SUMMARY_FORMAT.md has the grammar.
+//! For a summary that passes [`ModuleSummary::check`](crate::ModuleSummary::check), `parse(&dump(x))` is `x.with_canonical_names()`.
+//! Unused bytes of the table of names are not printed. docs/SUMMARY_FORMAT.md has the grammar.
 
 mod cursor;
 mod dump;
-mod functions;
 mod lex;
 mod parse;
-mod parse_functions;
 mod words;
 
 pub use dump::dump;

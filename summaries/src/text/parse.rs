@@ -1,30 +1,32 @@
 //! The parser of the text form, line by line.
 //!
-//! Two passes over the lines: the first collects the names of symbols and atoms, so that an entry can refer to a later
-//! one; the second builds the tables. What is built has passed [`ModuleSummary::check`], so a text written by hand can't
-//! break what a front end could not.
+//! The first pass collects the names of symbols and atoms, so that an entry can refer to a later one; the second builds the tables.
+//! A function's lines may be in any order, because its tables are sorted at the end. The number of values may be omitted: then it is the
+//! number that the lines need. The result has passed [`ModuleSummary::check`].
 
 use super::cursor::{LineCursor, Names, Result, name_of, signed};
 use super::lex::{self, Token};
 use super::words;
-use crate::ids::{AtomIdx, GroupIdx, SymbolIdx};
+use crate::ids::{AtomIdx, GroupIdx, SymbolIdx, ValueIdx};
 use crate::limit::LimitRecord;
+use crate::registers::Register;
+use crate::relation::{CallSite, Callee, Constraint, FormatArguments, FunctionSummary, Place};
 use crate::summary::{
     Atom, AtomKind, Binding, Definition, Group, ModuleSummary, OwnedRange, Reference, ReferenceKind,
     ResolvedReference, Retarget, Symbol, SymbolKind, Target, Visibility,
 };
 
-/// Why a text is no summary.
+/// An error in a text, with its line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct TextError {
-    /// The line, counted from 1; the last line for what is wrong with the whole.
+    /// The line, counted from 1; the last line for an error of the whole.
     pub line: usize,
     pub message: String,
 }
 
-/// Read the text form. References may stand in any order below their atom, and the lines of a function below it;
-/// everything else is in table order.
+/// Read the text form. References may be in any order below their atom, and the lines of a function below it; everything
+/// else is in table order.
 pub fn parse(text: &str) -> Result<ModuleSummary, TextError> {
     let mut lines = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -53,8 +55,8 @@ pub fn parse(text: &str) -> Result<ModuleSummary, TextError> {
     parser.finish().map_err(|message| TextError { line: text.lines().count().max(1), message })
 }
 
-pub(super) struct Parser {
-    pub(super) summary: ModuleSummary,
+struct Parser {
+    summary: ModuleSummary,
     symbols: Names,
     atoms: Names,
     groups: Names,
@@ -143,7 +145,7 @@ impl Parser {
                 other => return Err(format!("`{other}` says nothing of a group")),
             }
         }
-        // Symbols stand before groups, so that a signature has its name by now.
+        // Symbols come before groups, so that a signature has its name by now.
         self.groups.add(self.summary.symbol_name(signature).to_vec());
         self.summary.groups.push(group);
         Ok(())
@@ -196,10 +198,7 @@ impl Parser {
     fn reference(&mut self, kind: ReferenceKind, cursor: &mut LineCursor<'_>) -> Result<()> {
         let from = self.summary.atoms.len().checked_sub(1).ok_or("a reference stands below its atom")?;
         let offset = cursor.place()?;
-        let target = match cursor.peek() {
-            Some(Token::Open) => Target::Atom(self.atom_reference(cursor)?),
-            _ => Target::Symbol(self.symbol_reference(cursor)?),
-        };
+        let target = self.target(cursor)?;
         let addend = match cursor.word()? {
             Some(word) => signed(word)?,
             None => 0,
@@ -233,16 +232,12 @@ impl Parser {
     }
 
     fn split_line(&mut self, word: &str, cursor: &mut LineCursor<'_>) -> Result<()> {
-        let expect = |cursor: &mut LineCursor<'_>, word: &str| match cursor.need_word()? == word {
-            true => Ok(()),
-            false => Err(format!("`{word}` is expected")),
-        };
         match word {
             "resolved" => {
-                expect(cursor, "section")?;
+                cursor.expect("section")?;
                 let (section, field) = (cursor.number()?, cursor.place()?);
                 let from = self.atom_reference(cursor)?;
-                expect(cursor, "->")?;
+                cursor.expect("->")?;
                 let target = self.atom_reference(cursor)?;
                 self.summary.resolved.push(ResolvedReference { section, field, from, target });
             }
@@ -253,7 +248,7 @@ impl Parser {
                 self.summary.owned.push(OwnedRange { atom, start, end, owner });
             }
             _ => {
-                expect(cursor, "section")?;
+                cursor.expect("section")?;
                 let (section, offset) = (cursor.number()?, cursor.place()?);
                 let target = self.atom_reference(cursor)?;
                 self.summary.retargets.push(Retarget { section, offset, target });
@@ -262,11 +257,18 @@ impl Parser {
         cursor.end()
     }
 
-    pub(super) fn symbol_reference(&self, cursor: &mut LineCursor<'_>) -> Result<SymbolIdx> {
+    fn target(&self, cursor: &mut LineCursor<'_>) -> Result<Target> {
+        Ok(match cursor.peek() {
+            Some(Token::Open) => Target::Atom(self.atom_reference(cursor)?),
+            _ => Target::Symbol(self.symbol_reference(cursor)?),
+        })
+    }
+
+    fn symbol_reference(&self, cursor: &mut LineCursor<'_>) -> Result<SymbolIdx> {
         self.symbols.find(cursor.next()?, "symbol").map(SymbolIdx)
     }
 
-    pub(super) fn atom_reference(&self, cursor: &mut LineCursor<'_>) -> Result<AtomIdx> {
+    fn atom_reference(&self, cursor: &mut LineCursor<'_>) -> Result<AtomIdx> {
         let (open, name) = (cursor.next()?, cursor.next()?);
         match (open, cursor.next()?) {
             (Token::Open, Token::Close) => self.atoms.find(name, "atom").map(AtomIdx),
@@ -280,4 +282,231 @@ impl Parser {
         self.summary.check().map_err(|e| e.to_string())?;
         Ok(self.summary.with_canonical_names())
     }
+
+    fn function(&mut self, cursor: &mut LineCursor<'_>) -> Result<()> {
+        let mut function = FunctionSummary::new(self.atom_reference(cursor)?);
+        while let Some(word) = cursor.word()? {
+            match word {
+                "frame" => function.frame = true,
+                "values" => function.values = cursor.number()?,
+                other => return Err(format!("`{other}` says nothing of a function")),
+            }
+        }
+        self.summary.functions.push(function);
+        Ok(())
+    }
+
+    /// A line below a function; `word` is its first.
+    fn function_line(&mut self, word: &str, cursor: &mut LineCursor<'_>) -> Result<()> {
+        #[rustfmt::skip]
+        let known = [
+            "parts", "entry", "param", "stackparam", "result", "preserves", "atlabel", "accounts", "site", "store", "copy",
+            "escape", "escape-code", "addressonly",
+        ];
+        if !known.contains(&word) && !word.starts_with('%') {
+            return Err(format!("`{word}` starts no entry"));
+        }
+        let Some(mut function) = self.summary.functions.pop() else {
+            return Err(format!("`{word}` stands below a function"));
+        };
+        let mut values = NamedValues { count: function.values };
+        self.add_line(word, cursor, &mut function, &mut values)?;
+        function.values = values.count;
+        self.summary.functions.push(function);
+        cursor.end()
+    }
+
+    fn add_line(
+        &self,
+        word: &str,
+        cursor: &mut LineCursor<'_>,
+        function: &mut FunctionSummary,
+        values: &mut NamedValues,
+    ) -> Result<()> {
+        match word {
+            "parts" => {
+                while cursor.peek().is_some() {
+                    function.parts.push(self.atom_reference(cursor)?);
+                }
+            }
+            "entry" => function.entries.push((self.atom_reference(cursor)?, cursor.place()?)),
+            "param" => function.parameters.push((register(cursor)?, values.next(cursor)?)),
+            "stackparam" => function.stack_parameters.push((stack_offset(cursor)?, values.next(cursor)?)),
+            "result" => function.results.push((register(cursor)?, values.next(cursor)?)),
+            "preserves" => {
+                while cursor.peek().is_some() {
+                    function.preserved |= 1 << (register(cursor)? & 63);
+                }
+            }
+            "atlabel" => function.indirect_entry_values.push(values.next(cursor)?),
+            "addressonly" => function.address_taken_only.push(self.target(cursor)?),
+            "accounts" => {
+                cursor.expect("section")?;
+                function.covered_references.push((cursor.number()?, cursor.place()?));
+            }
+            "site" => {
+                let site = self.call_site(cursor, values)?;
+                function.call_sites.push(site);
+            }
+            "store" => {
+                let from = values.next(cursor)?;
+                cursor.expect("->")?;
+                let to = values.place(cursor)?;
+                function.constraints.push(Constraint::Store { from, to, size: size(cursor)? });
+            }
+            "copy" => {
+                let from = values.place(cursor)?;
+                cursor.expect("->")?;
+                let to = values.place(cursor)?;
+                function.constraints.push(Constraint::Copy { from, to, size: size(cursor)? });
+            }
+            "escape" => function.constraints.push(Constraint::Escape { from: values.next(cursor)? }),
+            "escape-code" => {
+                function.constraints.push(Constraint::EscapeCode { from: values.next(cursor)? });
+            }
+            _ => {
+                let to = values.of(word)?;
+                cursor.expect("=")?;
+                let constraint = self.definition(to, cursor, values)?;
+                function.constraints.push(constraint);
+            }
+        }
+        Ok(())
+    }
+
+    /// The constraint after `%3 =`.
+    fn definition(
+        &self,
+        to: ValueIdx,
+        cursor: &mut LineCursor<'_>,
+        values: &mut NamedValues,
+    ) -> Result<Constraint> {
+        Ok(match cursor.need_word()? {
+            "address" => {
+                let target = self.target(cursor)?;
+                Constraint::Address { to, target, offset: known_offset(cursor)? }
+            }
+            "frame" => Constraint::Frame { to, offset: offset(cursor)? },
+            "load" => {
+                let from = values.place(cursor)?;
+                Constraint::Load { from, to, size: size(cursor)? }
+            }
+            "unknown" => Constraint::Unknown { to },
+            from => Constraint::Assign { from: values.of(from)?, to, offset: offset(cursor)? },
+        })
+    }
+
+    fn call_site(&self, cursor: &mut LineCursor<'_>, values: &mut NamedValues) -> Result<CallSite> {
+        cursor.expect("section")?;
+        let (section, at) = (cursor.number()?, cursor.place()?);
+        let callee = match cursor.need_word()? {
+            "direct" => Callee::Direct { target: self.target(cursor)?, offset: known_offset(cursor)? },
+            "indirect" => Callee::Indirect(values.next(cursor)?),
+            other => return Err(format!("a call is direct or indirect, not `{other}`")),
+        };
+        let mut site = CallSite {
+            section,
+            offset: at,
+            callee,
+            jump: false,
+            no_vectors: false,
+            formats: Vec::new(),
+            actuals: Vec::new(),
+            stack: Vec::new(),
+            stack_in_frame: None,
+            results: Vec::new(),
+        };
+        while let Some(word) = cursor.word()? {
+            match word {
+                "jump" => site.jump = true,
+                "novectors" => site.no_vectors = true,
+                "format" => {
+                    let (register, count, strings) = (register(cursor)?, cursor.number()?, cursor.number()?);
+                    site.formats.push((register, FormatArguments { count, strings }));
+                }
+                "actual" => site.actuals.push((register(cursor)?, values.next(cursor)?)),
+                "stack" => site.stack.push((stack_offset(cursor)?, values.next(cursor)?)),
+                "instack" => site.stack_in_frame = Some(offset(cursor)?),
+                "result" => site.results.push((register(cursor)?, values.next(cursor)?)),
+                other => return Err(format!("`{other}` says nothing of a call")),
+            }
+        }
+        Ok(site)
+    }
+
+    /// Sort the functions and their tables.
+    fn sort_functions(&mut self) {
+        self.summary.functions.sort_by_key(|f| f.atom);
+        for function in &mut self.summary.functions {
+            function.parts.sort();
+            function.entries.sort();
+            function.parameters.sort();
+            function.stack_parameters.sort();
+            function.results.sort();
+            function.constraints.sort();
+            function.constraints.dedup();
+            function.covered_references.sort();
+            function.call_sites.sort_by_key(|s| (s.section, s.offset));
+            for site in &mut function.call_sites {
+                site.actuals.sort();
+                site.stack.sort();
+                site.results.sort();
+            }
+        }
+    }
+}
+
+/// The number of values that the lines have named.
+struct NamedValues {
+    count: u32,
+}
+
+impl NamedValues {
+    fn of(&mut self, word: &str) -> Result<ValueIdx> {
+        let number =
+            word.strip_prefix('%').filter(|n| !n.starts_with('+')).and_then(|n| n.parse::<u32>().ok());
+        let number = number.filter(|n| *n < u32::MAX);
+        let number = number.ok_or_else(|| format!("a value such as %3 is expected, not `{word}`"))?;
+        self.count = self.count.max(number + 1);
+        Ok(ValueIdx(number))
+    }
+
+    fn next(&mut self, cursor: &mut LineCursor<'_>) -> Result<ValueIdx> {
+        self.of(cursor.need_word()?)
+    }
+
+    fn place(&mut self, cursor: &mut LineCursor<'_>) -> Result<Place> {
+        Ok(Place { value: self.next(cursor)?, offset: offset(cursor)? })
+    }
+}
+
+fn register(cursor: &mut LineCursor<'_>) -> Result<Register> {
+    let word = cursor.need_word()?;
+    words::read_register(word).ok_or_else(|| format!("no register is named `{word}`"))
+}
+
+fn stack_offset(cursor: &mut LineCursor<'_>) -> Result<i32> {
+    let word = cursor.need_word()?;
+    i32::try_from(signed(word)?).map_err(|_| format!("`{word}` is no offset in a stack frame"))
+}
+
+/// An offset: `+8`, `unknown`, or nothing for 0.
+fn offset(cursor: &mut LineCursor<'_>) -> Result<Option<i64>> {
+    match cursor.peek_word() {
+        Some("unknown") => cursor.next().map(|_| None),
+        _ => known_offset(cursor).map(Some),
+    }
+}
+
+fn known_offset(cursor: &mut LineCursor<'_>) -> Result<i64> {
+    match cursor.peek_word().filter(|w| w.starts_with(['+', '-'])) {
+        Some(word) => cursor.next().and_then(|_| signed(word)),
+        None => Ok(0),
+    }
+}
+
+/// Read words such as `size 8`: a number of bytes.
+fn size(cursor: &mut LineCursor<'_>) -> Result<u32> {
+    cursor.expect("size")?;
+    cursor.number()
 }

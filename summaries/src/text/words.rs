@@ -1,4 +1,4 @@
-//! The words of the text form: each enum of the summary with its spelling, in one table that both directions read.
+//! The words of the text form: each enum of the summary with its spelling, in one table for both directions.
 
 use crate::limit::Limit;
 use crate::registers::Register;
@@ -25,7 +25,7 @@ words! {
     visibility, read_visibility, Visibility {
         Default = "default", Protected = "protected", Hidden = "hidden", Internal = "internal",
     }
-    // "common" is where a symbol is defined; its ELF type has the name of the constant.
+    // "common" is a kind of definition; the ELF type has the name of the constant.
     symbol_kind, read_symbol_kind, SymbolKind {
         NoType = "notype", Object = "object", Func = "func", Section = "section", File = "file",
         Common = "stt_common", Tls = "tls", Ifunc = "ifunc", Other = "other",

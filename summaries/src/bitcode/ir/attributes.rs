@@ -1,48 +1,34 @@
 //! Attributes of functions, parameters and calls.
 //!
-//! A function or call names a list; a list names groups; a group says what holds of the function, its result or one parameter. Kinds are
-//! numbers that LLVM never changes, and unknown kinds are kept as such. An attribute in an unknown form ends its group, whose rest is then not known: the table says so.
-//! Source: LLVM, `LLVMBitCodes.h` (`AttributeKindCodes`), `parseAttributeGroupBlock`. Left out: ranges and the values of string attributes.
+//! A function or call names a list, a list names groups, and a group has attributes of the function, its result or one parameter. Kinds are
+//! numbers that LLVM never changes; unknown kinds are kept. An attribute in an unknown form ends its group, which the table
+//! notes. Source: LLVM, `LLVMBitCodes.h` (`AttributeKindCodes`), `parseAttributeGroupBlock`. Ranges and values of string attributes are skipped.
 
 use rustc_hash::FxHashMap;
 
 use super::super::codes::attributes::{GROUP, LIST};
+use super::super::codes::numbers;
 use super::super::error::Result;
 use super::super::module::MAX_NOTES;
-use super::super::stream::{Event, Stream};
+use super::super::stream::Stream;
 use super::constants::{pass_bounds, pass_range};
-use super::ids::TypeId;
+use super::record::TypeId;
 use super::record::{Record, short};
 
-/// Kinds that change how an argument is passed or what a function does to its caller.
-pub mod kind {
-    pub const BY_VAL: u32 = 3;
-    pub const IN_REG: u32 = 5;
-    pub const NAKED: u32 = 7;
-    pub const NEST: u32 = 8;
-    pub const NO_RETURN: u32 = 17;
-    pub const RETURNED: u32 = 22;
-    pub const RETURNS_TWICE: u32 = 23;
-    pub const STRUCT_RET: u32 = 29;
-    pub const IN_ALLOCA: u32 = 38;
-    pub const SWIFT_SELF: u32 = 46;
-    pub const SWIFT_ERROR: u32 = 47;
-    pub const PREALLOCATED: u32 = 65;
-    pub const BY_REF: u32 = 69;
-    pub const SWIFT_ASYNC: u32 = 75;
+numbers! {
+    /// Kinds that change how an argument is passed, or affect the caller.
+    pub mod kind: u32 {
+        BY_VAL = 3, IN_REG = 5, NAKED = 7, NEST = 8, NO_RETURN = 17, RETURNED = 22, RETURNS_TWICE = 23,
+        STRUCT_RET = 29, IN_ALLOCA = 38, SWIFT_SELF = 46, SWIFT_ERROR = 47, PREALLOCATED = 65, BY_REF = 69,
+        SWIFT_ASYNC = 75,
+    }
 }
 
-/// The attributes of [`kind`] that a parameter has and that say how it is passed.
+/// The attributes of [`kind`] that determine how a parameter is passed.
+#[rustfmt::skip]
 const PASSING: &[u32] = &[
-    kind::BY_VAL,
-    kind::IN_REG,
-    kind::NEST,
-    kind::STRUCT_RET,
-    kind::IN_ALLOCA,
-    kind::SWIFT_SELF,
-    kind::SWIFT_ERROR,
-    kind::PREALLOCATED,
-    kind::SWIFT_ASYNC,
+    kind::BY_VAL, kind::IN_REG, kind::NEST, kind::STRUCT_RET, kind::IN_ALLOCA, kind::SWIFT_SELF, kind::SWIFT_ERROR,
+    kind::PREALLOCATED, kind::SWIFT_ASYNC,
 ];
 
 /// A list of groups by its number in functions and calls: 0 is the empty one, which no record describes.
@@ -76,7 +62,7 @@ pub struct AttributeGroup {
     pub keys: Vec<Vec<u8>>,
 }
 
-/// How an argument is passed, where that is not by its type alone.
+/// The passing of an argument, if its type alone does not determine it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassingAttribute {
     /// The first one has number 0.
@@ -96,16 +82,11 @@ pub struct Attributes {
     pub unknown: Vec<String>,
 }
 
-/// The forms of an attribute in a group's record.
-mod form {
-    pub(super) const ENUM: u64 = 0;
-    pub(super) const NUMBER: u64 = 1;
-    pub(super) const KEY: u64 = 3;
-    pub(super) const KEY_AND_VALUE: u64 = 4;
-    pub(super) const NO_TYPE: u64 = 5;
-    pub(super) const TYPE: u64 = 6;
-    pub(super) const RANGE: u64 = 7;
-    pub(super) const RANGES: u64 = 8;
+numbers! {
+    /// The forms of an attribute in a group's record.
+    pub(super) mod form: u64 {
+        ENUM = 0, NUMBER = 1, KEY = 3, KEY_AND_VALUE = 4, NO_TYPE = 5, TYPE = 6, RANGE = 7, RANGES = 8,
+    }
 }
 
 impl Attributes {
@@ -127,14 +108,14 @@ impl Attributes {
         Some(self.groups(list)?.any(is_it))
     }
 
-    /// Whether the function has a string attribute of this key, whatever its value is. `None` as in [`Self::groups`].
+    /// Whether the function has a string attribute with this key and any value. `None` as in [`Self::groups`].
     pub fn has_key(&self, list: AttributeList, key: &[u8]) -> Option<bool> {
         let is_it =
             |g: &AttributeGroup| g.place == AttributePlace::Function && g.keys.iter().any(|k| k == key);
         Some(self.groups(list)?.any(is_it))
     }
 
-    /// The parameters that are passed in a peculiar way. `None` as in [`Self::groups`].
+    /// The parameters that are not passed by their type alone. `None` as in [`Self::groups`].
     pub fn passing(&self, list: AttributeList) -> Option<Vec<PassingAttribute>> {
         let mut found = Vec::new();
         for group in self.groups(list)? {
@@ -153,38 +134,32 @@ impl Attributes {
 
     /// Read a block of groups that has just been entered.
     pub(super) fn read_groups(&mut self, stream: &mut Stream<'_>) -> Result<()> {
-        loop {
-            match stream.next()? {
-                Event::Enter(_) => stream.skip_block(),
-                Event::Leave | Event::End => return Ok(()),
-                Event::Record(GROUP) => {
-                    let mut record = Record::new(stream.operands(), 0);
-                    let head = record.take().zip(record.take()).ok_or_else(|| short(stream, GROUP))?;
-                    let (group, complete) = group(head.1, record);
-                    if !complete {
-                        self.note_unknown(format!("attribute group {}", head.0));
-                    }
-                    self.numbers.insert(head.0, self.groups.len() as u32);
-                    self.groups.push(group);
-                }
-                Event::Record(code) => self.note_unknown(format!("attribute group record {code}")),
+        stream.each_record(|stream, code| {
+            if code != GROUP {
+                self.note_unknown(format!("attribute group record {code}"));
+                return Ok(());
             }
-        }
+            let mut record = Record::new(stream.operands(), 0);
+            let head = record.take().zip(record.take()).ok_or_else(|| short(stream, GROUP))?;
+            let (group, complete) = group(head.1, record);
+            if !complete {
+                self.note_unknown(format!("attribute group {}", head.0));
+            }
+            self.numbers.insert(head.0, self.groups.len() as u32);
+            self.groups.push(group);
+            Ok(())
+        })
     }
 
     /// Read a block of lists that has just been entered.
     pub(super) fn read_lists(&mut self, stream: &mut Stream<'_>) -> Result<()> {
-        loop {
-            match stream.next()? {
-                Event::Enter(_) => stream.skip_block(),
-                Event::Leave | Event::End => return Ok(()),
-                Event::Record(LIST) => self.lists.push(stream.operands().into()),
-                Event::Record(code) => {
-                    self.note_unknown(format!("attribute list record {code}"));
-                    self.lists.push(Box::default());
-                }
+        stream.each_record(|stream, code| {
+            if code != LIST {
+                self.note_unknown(format!("attribute list record {code}"));
             }
-        }
+            self.lists.push(if code == LIST { stream.operands().into() } else { Box::default() });
+            Ok(())
+        })
     }
 }
 
@@ -232,7 +207,7 @@ fn attribute(record: &mut Record<'_>, group: &mut AttributeGroup) -> Option<()> 
     Some(())
 }
 
-/// Characters up to a zero, which is passed over.
+/// The characters before a zero, which is consumed too.
 fn text<'r>(record: &mut Record<'r>) -> Option<&'r [u64]> {
     let length = record.rest().iter().position(|c| *c == 0)?;
     let text = record.take_many(length as u64)?;

@@ -1,27 +1,26 @@
-//! Records of calls, and of the operands that they have beside their arguments.
+//! Records of calls and of their operand bundles.
 //!
-//! A call without its function's type (before LLVM 3.7) is not known: which operands it has and whether it defines a value follow from that type. An operand too many
-//! or too few is malformed. Source: LLVM, `LLVMBitCodes.h` (`CallMarkersFlags`), `parseFunctionBody`. Left out: fast-math flags.
+//! A call without its function's type (before LLVM 3.7) is unknown, because its operands and its value follow from that type. A missing or
+//! superfluous operand is an error. Source: LLVM, `LLVMBitCodes.h` (`CallMarkersFlags`), `parseFunctionBody`. Fast-math flags are skipped.
 
-use super::super::codes::instruction as code;
+use super::super::codes::{instruction as code, numbers};
 use super::attributes::AttributeList;
-use super::ids::{TypeId, ValueId};
 use super::instruction::{CallArgument, CallKind, InstructionKind, IrCall, OperandBundle};
 use super::parse::{Context, ParsedRecord, blocks};
 use super::record::Record;
+use super::record::{TypeId, ValueId};
 use super::types::Type;
 
-/// In place of a distance in an operand bundle: metadata follows (LLVM 21, `OB_METADATA`).
+/// Replaces a value in an operand bundle: metadata follows (LLVM 21, `OB_METADATA`).
 const BUNDLE_METADATA: u64 = 0x8000_0000;
 
-/// Bits of the word of a call that has its calling convention.
-mod marker {
-    pub(super) const TAIL: u64 = 1 << 0;
-    pub(super) const MUST_TAIL: u64 = 1 << 14;
-    pub(super) const EXPLICIT_TYPE: u64 = 1 << 15;
-    pub(super) const FAST_MATH: u64 = 1 << 17;
-    /// The flag in the calling convention of an invoke.
-    pub(super) const INVOKE_EXPLICIT_TYPE: u64 = 1 << 13;
+numbers! {
+    /// Bits of the word of a call that has its calling convention.
+    pub(super) mod marker: u64 {
+        TAIL = 1 << 0, MUST_TAIL = 1 << 14, EXPLICIT_TYPE = 1 << 15, FAST_MATH = 1 << 17,
+        /// The flag in the calling convention of an invoke.
+        INVOKE_EXPLICIT_TYPE = 1 << 13,
+    }
 }
 
 impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
@@ -40,7 +39,7 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
         Some(ParsedRecord::Bundle(OperandBundle { tag, operands: operands.into_boxed_slice() }))
     }
 
-    /// Any of the three calls, whose record has been begun.
+    /// Any of the three calls, after its code.
     pub(super) fn call(
         &self,
         code: u32,

@@ -1,17 +1,17 @@
 //! Constants: the records of CONSTANTS blocks, of a module or of a function.
 //!
-//! Each record that is not SETTYPE defines a value, one of an unknown code too: its operands are then not known, and whoever relies on them must ask
-//! [`Constants::unknown`]. Operands are absolute numbers and may be forward. Source: LLVM, `LLVMBitCodes.h` (`ConstantsCodes`), `parseConstants`. Left out: flags of
-//! arithmetic, the range of a GEP.
+//! Each record but SETTYPE defines a value. The operands of an unknown record are unknown, so that users must check
+//! [`Constants::unknown`]. Operands are absolute numbers and may be forward. Source: LLVM, `LLVMBitCodes.h` (`ConstantsCodes`),
+//! `parseConstants`. Flags of arithmetic and the range of a GEP are skipped.
 
 use super::super::codes::constants as code;
 use super::super::error::Result;
 use super::super::module::MAX_NOTES;
-use super::super::stream::{Event, Stream};
-use super::ids::{TypeId, ValueId};
+use super::super::stream::Stream;
 use super::record::{Record, short, signed};
+use super::record::{TypeId, ValueId};
 
-/// A constant: its type and what it is.
+/// A constant with its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Constant {
     pub ty: TypeId,
@@ -19,6 +19,7 @@ pub struct Constant {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[rustfmt::skip]
 pub enum ConstantKind {
     /// Zeros of any type, null pointers, the `none` token.
     Null,
@@ -37,52 +38,40 @@ pub enum ConstantKind {
     /// Elements of an array or vector of integers or floating-point numbers, as bits.
     Data(Box<[u64]>),
     /// The opcodes are those of instructions, [`super::instruction::binary`].
-    Binary {
-        opcode: u32,
-        left: ValueId,
-        right: ValueId,
-    },
+    Binary { opcode: u32, left: ValueId, right: ValueId },
     /// The opcodes are those of instructions, [`super::instruction::cast`].
-    Cast {
-        opcode: u32,
-        operand: ValueId,
-    },
+    Cast { opcode: u32, operand: ValueId },
     GetElementPtr {
-        /// The type that the indices walk; `None` where the pointer's own type says it (typed pointers).
+        /// The type that the indices walk; `None` if it is the pointer's own (typed pointers).
         source: Option<TypeId>,
         inbounds: bool,
         /// The base comes first and then the indices.
         operands: Box<[ValueId]>,
     },
     /// The address of a block of a function's body.
-    BlockAddress {
-        function: ValueId,
-        block: u32,
-    },
+    BlockAddress { function: ValueId, block: u32 },
     DsoLocalEquivalent(ValueId),
     NoCfi(ValueId),
     InlineAsm {
         text: Box<[u8]>,
-        /// Separated by commas: outputs, inputs, what else is written.
+        /// Outputs, inputs and clobbers, separated by commas.
         constraints: Box<[u8]>,
     },
-    /// An expression whose operands may matter, and its form does not: comparisons, selections, vectors, signed pointers.
+    /// An expression whose operands matter, but not its form: comparisons, selections, vectors, signed pointers.
     Other(Box<[ValueId]>),
-    Unknown {
-        code: u32,
-    },
+    Unknown { code: u32 },
 }
 
 /// The constants of a module or a function, in the order of their value ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Constants {
     pub all: Vec<Constant>,
-    /// What was not understood. Values are still counted.
+    /// Unknown records. Their values are still counted.
     pub unknown: Vec<String>,
 }
 
 impl Constant {
-    /// Every value that it is made of.
+    /// Call `see` for every operand.
     pub fn each_operand(&self, mut see: impl FnMut(ValueId)) {
         match &self.kind {
             ConstantKind::Aggregate(all) | ConstantKind::Other(all) => all.iter().copied().for_each(see),
@@ -107,29 +96,24 @@ impl Constant {
 }
 
 impl Constants {
-    /// Read the block that has just been entered, behind those that are there.
+    /// Read the block that has just been entered, and append its constants.
     pub(super) fn read(&mut self, stream: &mut Stream<'_>) -> Result<()> {
         // LLVM's reader begins with `i32`; LLVM always writes a type first.
         let mut ty = None;
-        loop {
-            match stream.next()? {
-                Event::Enter(_) => stream.skip_block(),
-                Event::Leave | Event::End => return Ok(()),
-                Event::Record(code) => {
-                    let mut record = Record::new(stream.operands(), 0);
-                    if code == code::SETTYPE {
-                        ty = Some(record.ty().ok_or_else(|| short(stream, code))?);
-                        continue;
-                    }
-                    let ty = ty.ok_or_else(|| short(stream, code))?;
-                    let kind = parse(record, code).ok_or_else(|| short(stream, code))?;
-                    if matches!(kind, ConstantKind::Unknown { .. }) && self.unknown.len() < MAX_NOTES {
-                        self.unknown.push(format!("constant record {code}"));
-                    }
-                    self.all.push(Constant { ty, kind });
-                }
+        stream.each_record(|stream, code| {
+            let mut record = Record::new(stream.operands(), 0);
+            if code == code::SETTYPE {
+                ty = Some(record.ty().ok_or_else(|| short(stream, code))?);
+                return Ok(());
             }
-        }
+            let ty = ty.ok_or_else(|| short(stream, code))?;
+            let kind = parse(record, code).ok_or_else(|| short(stream, code))?;
+            if matches!(kind, ConstantKind::Unknown { .. }) && self.unknown.len() < MAX_NOTES {
+                self.unknown.push(format!("constant record {code}"));
+            }
+            self.all.push(Constant { ty, kind });
+            Ok(())
+        })
     }
 }
 
@@ -201,11 +185,11 @@ fn parse(mut record: Record<'_>, code: u32) -> Option<ConstantKind> {
     })
 }
 
-/// The text and the constraints of inline assembly, from the operands of its record, with a character in each.
+/// The text and the constraints of inline assembly, from the operands of its record, one character in each.
 pub(in super::super) fn assembly(code: u32, operands: &[u64]) -> Option<(&[u64], &[u64])> {
     let before = match code {
         code::INLINEASM_OLD | code::INLINEASM_OLD2 | code::INLINEASM_OLD3 => 1,
-        // With the function's type in front since LLVM 14.
+        // Since LLVM 14 the function's type comes first.
         code::INLINEASM => 2,
         _ => return None,
     };
@@ -240,13 +224,13 @@ fn get_element_ptr(mut record: Record<'_>, code: u32) -> Option<ConstantKind> {
     Some(ConstantKind::GetElementPtr { source, inbounds, operands: operands.into_boxed_slice() })
 }
 
-/// Pass over a range of integers: their width, then two numbers, of several words each if the width is more than 64.
+/// Skip a range of integers: the width, then two numbers, of several words each if the width is more than 64.
 pub(super) fn pass_range(record: &mut Record<'_>) -> Option<()> {
     let width = record.take()?;
     pass_bounds(record, width)
 }
 
-/// Pass over the two ends of a range.
+/// Skip the two ends of a range.
 pub(super) fn pass_bounds(record: &mut Record<'_>, width: u64) -> Option<()> {
     let words = if width > 64 {
         let active = record.take()?;

@@ -1,25 +1,25 @@
 //! The body of a function: its constants and instructions, with their value ids.
 //!
-//! Ids go on from the module's: parameters, the function's constants, then each instruction of a type other than void. One record that is not known makes all
-//! later ids doubtful, so the body as a whole is then not understood; nor is it if its blocks are not as many as it says, or an
-//! operand is no value of it. Left out: metadata but for one question, names, orders of uses.
+//! Ids continue those of the module: parameters, the function's constants, then each instruction of a type other than void. An unknown record makes
+//! all later ids doubtful, so that the whole body is not understood. The same holds if the number of blocks is wrong or an operand is no
+//! value. Of metadata only the attached types are read.
 
-use super::super::codes::{block, instruction, metadata};
+use super::super::codes::{METADATA_KIND_TYPE, block, instruction, metadata};
 use super::super::error::Result;
 use super::super::module::MAX_NOTES;
 use super::super::stream::{Event, Stream};
 use super::constants::Constants;
-use super::ids::{TypeId, ValueId};
 use super::instruction::{InstructionKind, IrInstruction};
 use super::ir_module::IrModule;
 use super::parse::{Context, ParsedRecord};
 use super::record::{Record, short};
+use super::record::{TypeId, ValueId};
 use super::types::{Type, Types};
 
 /// Blocks of a body that define no value.
 const IN_FUNCTION: &[u32] = &[block::VALUE_SYMTAB, block::METADATA, block::USELIST];
 
-/// What a value of a body is.
+/// The definition of a value in a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueDefinition {
     /// A global value or a constant of the module.
@@ -34,9 +34,9 @@ pub enum ValueDefinition {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
-    /// The function that it is of, a global value.
+    /// The function, a global value.
     pub function: ValueId,
-    /// The first number that is not the module's.
+    /// The first value id after the module's.
     pub first_parameter: ValueId,
     pub parameters: u32,
     /// Their numbers follow those of the parameters.
@@ -46,19 +46,19 @@ pub struct Body {
     pub instructions: Vec<IrInstruction>,
     /// A type is attached to the function (`!type`), by which type tests know its address.
     pub has_type: bool,
-    /// The instruction of each value behind the constants.
+    /// The instruction of each value after the constants.
     definitions: Vec<u32>,
-    /// Why the body is not understood: then nothing that it says of values may be believed.
+    /// The reasons why the body is not understood; then its values must not be used.
     pub unknown: Vec<String>,
 }
 
 impl Body {
-    /// Whether all of it was understood.
+    /// Whether the whole body was understood.
     pub fn is_understood(&self) -> bool {
         self.unknown.is_empty()
     }
 
-    /// What a value is; `None` if it is none of this body or of its module.
+    /// The definition of a value; `None` if it is not in this body or its module.
     pub fn definition(&self, value: ValueId) -> Option<ValueDefinition> {
         let Some(local) = value.0.checked_sub(self.first_parameter.0) else {
             return Some(ValueDefinition::Module);
@@ -72,7 +72,7 @@ impl Body {
         }
     }
 
-    /// The type of a value, where it is known.
+    /// The type of a value, if it is known.
     pub fn type_of(&self, module: &IrModule, value: ValueId) -> Option<TypeId> {
         match self.definition(value)? {
             ValueDefinition::Module => module.type_of(value),
@@ -111,7 +111,7 @@ impl Body {
         }
     }
 
-    /// Note what shows that it was misread.
+    /// Note signs of a misread body.
     fn check(&mut self, blocks: u32) {
         if blocks != self.blocks {
             self.note(format!("{blocks} basic blocks in place of {}", self.blocks));
@@ -137,7 +137,7 @@ fn defines(kind: &InstructionKind, ty: Option<TypeId>, types: &Types) -> bool {
     use InstructionKind as Kind;
     match kind {
         Kind::Call(_) => !matches!(ty.and_then(|t| types.get(t)), Some(Type::Void)),
-        // The only one that ends a block and is a value.
+        // The only terminator with a value.
         Kind::CatchSwitch { .. } => true,
         Kind::Store { .. } | Kind::Fence => false,
         kind => !kind.is_terminator(),
@@ -201,20 +201,15 @@ pub(super) fn read(stream: &mut Stream<'_>, module: &IrModule, function: ValueId
     Ok(body)
 }
 
-/// Whether a type is attached to the function itself, in the block of attachments that has just been entered. Those of an
-/// instruction have its number before them, so that their operands are odd in number.
+/// Whether a type is attached to the function itself, by the block of attachments that has just been entered. Attachments of an
+/// instruction begin with its number, so that they have an odd number of operands.
 fn attaches_type(stream: &mut Stream<'_>) -> Result<bool> {
     let mut found = false;
-    loop {
-        match stream.next()? {
-            Event::Enter(_) => stream.skip_block(),
-            Event::Leave | Event::End => return Ok(found),
-            Event::Record(metadata::ATTACHMENT) => {
-                let operands = stream.operands();
-                let mut kinds = operands.iter().step_by(2);
-                found |= operands.len().is_multiple_of(2) && kinds.any(|kind| *kind == metadata::KIND_TYPE);
-            }
-            Event::Record(_) => {}
-        }
-    }
+    stream.each_record(|stream, code| {
+        let operands = stream.operands();
+        let has_type = || operands.iter().step_by(2).any(|kind| *kind == METADATA_KIND_TYPE);
+        found |= code == metadata::ATTACHMENT && operands.len().is_multiple_of(2) && has_type();
+        Ok(())
+    })?;
+    Ok(found)
 }

@@ -1,10 +1,11 @@
-//! The instruction set of LLVM IR, as it is read: operands by value id, whatever LLVM's version wrote them.
+//! The instruction set of LLVM IR: operands by value id, in one form for all versions of LLVM.
 //!
-//! Operands may be forward. Types are those that records give or that follow from the operands without a search: where `None` stands, an analysis has to do
-//! without. Source: LLVM, `LLVMBitCodes.h`. Left out: flags of arithmetic, alignment, synchronisation scopes, weights, and debug records, which are no instructions.
+//! Operands may be forward. Types are those of records, or follow from operands without a search; otherwise they are `None`.
+//! Source: LLVM, `LLVMBitCodes.h`. Flags of arithmetic, alignment, synchronisation scopes, weights and debug records are skipped.
 
+use super::super::codes::numbers;
 use super::attributes::AttributeList;
-use super::ids::{TypeId, ValueId};
+use super::record::{TypeId, ValueId};
 
 /// The opcodes of casts, in instructions and constants.
 pub mod cast {
@@ -24,27 +25,18 @@ pub mod cast {
     /// LLVM writes it from version 22 on.
     pub const PTRTOADDR: u32 = 13;
 
-    /// Whether an address is the same number behind it, if it fits.
+    /// Whether the cast keeps the number of an address, if it fits.
     pub fn keeps_addresses(opcode: u32) -> bool {
         matches!(opcode, ZEXT | PTRTOINT | INTTOPTR | BITCAST | ADDRSPACECAST | PTRTOADDR)
     }
 }
 
-/// `opcode` of an operation on two values; floating-point ones share those of integers (`fdiv` and `frem` the signed).
-pub mod binary {
-    pub const ADD: u32 = 0;
-    pub const SUB: u32 = 1;
-    pub const MUL: u32 = 2;
-    pub const UDIV: u32 = 3;
-    pub const SDIV: u32 = 4;
-    pub const UREM: u32 = 5;
-    pub const SREM: u32 = 6;
-    pub const SHL: u32 = 7;
-    pub const LSHR: u32 = 8;
-    pub const ASHR: u32 = 9;
-    pub const AND: u32 = 10;
-    pub const OR: u32 = 11;
-    pub const XOR: u32 = 12;
+numbers! {
+    /// `opcode` of an operation on two values; floating-point ones share those of integers (`fdiv` and `frem` the signed).
+    pub mod binary: u32 {
+        ADD = 0, SUB = 1, MUL = 2, UDIV = 3, SDIV = 4, UREM = 5, SREM = 6, SHL = 7, LSHR = 8, ASHR = 9,
+        AND = 10, OR = 11, XOR = 12,
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +45,7 @@ pub struct IrInstruction {
     pub block: u32,
     /// Its number if it is of a type other than void.
     pub value: Option<ValueId>,
-    /// The type of its value, where that is known.
+    /// The type of its value, if it is known.
     pub ty: Option<TypeId>,
     pub kind: InstructionKind,
 }
@@ -63,11 +55,11 @@ pub enum CallArgument {
     Value(ValueId),
     /// A basic block, of an `asm goto` before LLVM 15.
     Block(u32),
-    /// Metadata by its number: no value, and no mention of one.
+    /// Metadata by its number: it is no value and refers to none.
     Metadata(u32),
 }
 
-/// Operands that a call has beside its arguments.
+/// An operand bundle of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperandBundle {
     /// It is an index into [`super::IrModule::bundle_tags`].
@@ -75,7 +67,7 @@ pub struct OperandBundle {
     pub operands: Box<[CallArgument]>,
 }
 
-/// Where control goes behind a call.
+/// The successors of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallKind {
     Call {
@@ -97,83 +89,39 @@ pub enum CallKind {
 pub struct IrCall {
     pub kind: CallKind,
     pub callee: ValueId,
-    /// As the call has it; the callee's own may be another.
+    /// The call's own function type; the callee's may differ.
     pub function_type: TypeId,
     /// LLVM's number; 0 is that of C.
     pub calling_convention: u32,
     pub attributes: AttributeList,
-    /// As many as the type has parameters; more only if it is variadic.
+    /// One for each parameter of the type, and more if it is variadic.
     pub arguments: Box<[CallArgument]>,
     pub bundles: Box<[OperandBundle]>,
 }
 
-/// How an access of memory is ordered: LLVM's number, 0 for one that is not atomic.
+/// The ordering of a memory access: LLVM's number, 0 for one that is not atomic.
 pub type Ordering = u64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[rustfmt::skip]
 pub enum InstructionKind {
-    /// `fneg`, which is the only one.
-    Unary {
-        opcode: u32,
-        operand: ValueId,
-    },
+    /// The only one is `fneg`.
+    Unary { opcode: u32, operand: ValueId },
     /// The opcodes are those of [`binary`].
-    Binary {
-        opcode: u32,
-        left: ValueId,
-        right: ValueId,
-    },
+    Binary { opcode: u32, left: ValueId, right: ValueId },
     /// The opcodes are those of [`cast`].
-    Cast {
-        opcode: u32,
-        operand: ValueId,
-        to: TypeId,
-    },
-    /// The base, then indices, which walk `source`; `None` where the pointer's own type says it.
-    GetElementPtr {
-        source: Option<TypeId>,
-        inbounds: bool,
-        operands: Box<[ValueId]>,
-    },
-    Select {
-        condition: ValueId,
-        if_true: ValueId,
-        if_false: ValueId,
-    },
-    ExtractValue {
-        aggregate: ValueId,
-        indices: Box<[u64]>,
-    },
-    InsertValue {
-        aggregate: ValueId,
-        element: ValueId,
-        indices: Box<[u64]>,
-    },
-    ExtractElement {
-        vector: ValueId,
-        index: ValueId,
-    },
-    InsertElement {
-        vector: ValueId,
-        element: ValueId,
-        index: ValueId,
-    },
-    ShuffleVector {
-        left: ValueId,
-        right: ValueId,
-        mask: ValueId,
-    },
+    Cast { opcode: u32, operand: ValueId, to: TypeId },
+    /// The base, then indices, which walk `source`; `None` if that is the pointer's own type.
+    GetElementPtr { source: Option<TypeId>, inbounds: bool, operands: Box<[ValueId]> },
+    Select { condition: ValueId, if_true: ValueId, if_false: ValueId },
+    ExtractValue { aggregate: ValueId, indices: Box<[u64]> },
+    InsertValue { aggregate: ValueId, element: ValueId, indices: Box<[u64]> },
+    ExtractElement { vector: ValueId, index: ValueId },
+    InsertElement { vector: ValueId, element: ValueId, index: ValueId },
+    ShuffleVector { left: ValueId, right: ValueId, mask: ValueId },
     /// `predicate` is LLVM's: below 32 of floating-point numbers, from 32 (`eq`, `ne`, ...) of integers and pointers.
-    Compare {
-        predicate: u64,
-        left: ValueId,
-        right: ValueId,
-    },
-    Load {
-        pointer: ValueId,
-        volatile: bool,
-        ordering: Ordering,
-    },
+    Compare { predicate: u64, left: ValueId, right: ValueId },
+    Load { pointer: ValueId, volatile: bool, ordering: Ordering },
     Store {
         pointer: ValueId,
         value: ValueId,
@@ -181,76 +129,29 @@ pub enum InstructionKind {
         volatile: bool,
         ordering: Ordering,
     },
-    CompareExchange {
-        pointer: ValueId,
-        expected: ValueId,
-        new: ValueId,
-    },
+    CompareExchange { pointer: ValueId, expected: ValueId, new: ValueId },
     /// `operation` is LLVM's: 0 for an exchange.
-    AtomicRmw {
-        pointer: ValueId,
-        value: ValueId,
-        operation: u64,
-    },
+    AtomicRmw { pointer: ValueId, value: ValueId, operation: u64 },
     Fence,
-    /// Room for `count` of a type; `None` where the record gives only the pointer's.
-    Alloca {
-        allocated: Option<TypeId>,
-        count: ValueId,
-    },
+    /// Room for `count` of a type; `None` if the record has only the pointer's type.
+    Alloca { allocated: Option<TypeId>, count: ValueId },
     /// Values and the blocks that they come from.
-    Phi {
-        incoming: Box<[(ValueId, u32)]>,
-    },
+    Phi { incoming: Box<[(ValueId, u32)]> },
     Call(Box<IrCall>),
     Return(Option<ValueId>),
-    Branch {
-        target: u32,
-    },
-    ConditionalBranch {
-        condition: ValueId,
-        if_true: u32,
-        if_false: u32,
-    },
-    Switch {
-        condition: ValueId,
-        default: u32,
-        cases: Box<[(ValueId, u32)]>,
-    },
-    IndirectBranch {
-        address: ValueId,
-        targets: Box<[u32]>,
-    },
+    Branch { target: u32 },
+    ConditionalBranch { condition: ValueId, if_true: u32, if_false: u32 },
+    Switch { condition: ValueId, default: u32, cases: Box<[(ValueId, u32)]> },
+    IndirectBranch { address: ValueId, targets: Box<[u32]> },
     Resume(ValueId),
-    /// Type information of what is caught, or arrays of it for filters.
-    LandingPad {
-        cleanup: bool,
-        clauses: Box<[ValueId]>,
-    },
-    CatchSwitch {
-        parent: ValueId,
-        handlers: Box<[u32]>,
-        unwind: Option<u32>,
-    },
-    CatchPad {
-        parent: ValueId,
-        operands: Box<[ValueId]>,
-    },
-    CleanupPad {
-        parent: ValueId,
-        operands: Box<[ValueId]>,
-    },
-    CatchReturn {
-        pad: ValueId,
-        target: u32,
-    },
-    CleanupReturn {
-        pad: ValueId,
-        unwind: Option<u32>,
-    },
-    VaArg {
-        list: ValueId,
-    },
+    /// Type information of caught exceptions, or arrays of it for filters.
+    LandingPad { cleanup: bool, clauses: Box<[ValueId]> },
+    CatchSwitch { parent: ValueId, handlers: Box<[u32]>, unwind: Option<u32> },
+    CatchPad { parent: ValueId, operands: Box<[ValueId]> },
+    CleanupPad { parent: ValueId, operands: Box<[ValueId]> },
+    CatchReturn { pad: ValueId, target: u32 },
+    CleanupReturn { pad: ValueId, unwind: Option<u32> },
+    VaArg { list: ValueId },
     Freeze(ValueId),
     Unreachable,
 }
@@ -274,7 +175,7 @@ impl InstructionKind {
         }
     }
 
-    /// Every value that it mentions, callee and operand bundles included; values of metadata are not among them.
+    /// Call `see` for every operand, including the callee and operand bundles, but not for values in metadata.
     pub fn each_operand(&self, mut see: impl FnMut(ValueId)) {
         use InstructionKind as Kind;
         match self {
@@ -323,7 +224,7 @@ impl InstructionKind {
 }
 
 impl IrCall {
-    /// The callee, arguments and operands of bundles.
+    /// Call `see` for the callee, the arguments and the operands of bundles.
     pub fn each_operand(&self, mut see: impl FnMut(ValueId)) {
         see(self.callee);
         for argument in self.arguments.iter().chain(self.bundles.iter().flat_map(|b| &b.operands)) {

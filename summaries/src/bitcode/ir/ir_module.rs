@@ -1,17 +1,16 @@
-//! A module of LLVM's IR without the bodies of its functions: types, global values, constants, and where the bodies are.
+//! A module of LLVM's IR without the bodies of its functions: types, global values, constants, and the positions of bodies.
 //!
-//! What was not understood is noted in the table that it is of, and a caller must ask before it believes one. Left out: reading
-//! (`ir`), and bodies ([`function`](super::function)).
+//! Each table notes its unknown parts, which a caller must check.
 
 use super::attributes::{AttributeList, Attributes};
 use super::constants::{Constant, Constants};
-use super::ids::{TypeId, ValueId};
 use super::layout::DataLayout;
+use super::record::{TypeId, ValueId};
 use super::types::Types;
 use crate::bitcode::module::MAX_NOTES;
 use crate::bitcode::stream::StreamPlace;
 
-/// What a global value is made of.
+/// The kind and the operands of a global value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GlobalKind {
     Variable {
@@ -37,14 +36,14 @@ pub enum GlobalKind {
 /// A global value; its id is its place in [`IrModule::globals`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Global {
-    /// The type of what it names, not of its address: of a variable's contents, of a function the function type.
+    /// The type of the value itself, not of its address: of a variable's contents, or the function type.
     pub ty: TypeId,
     pub address_space: u32,
     pub kind: GlobalKind,
 }
 
 impl Global {
-    /// Every value that it is made of; a body's mentions are the body's.
+    /// Call `see` for every operand outside of its body.
     pub fn each_operand(&self, see: impl FnMut(ValueId)) {
         match self.kind {
             GlobalKind::Variable { initializer } => initializer.into_iter().for_each(see),
@@ -58,10 +57,10 @@ impl Global {
     }
 }
 
-/// Where the body of a function is.
+/// The position of a function's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyPlace {
-    /// The function that it is of, a global value.
+    /// The function, a global value.
     pub function: ValueId,
     pub(in crate::bitcode) place: StreamPlace,
 }
@@ -79,17 +78,17 @@ pub struct IrModule {
     /// In the order of their functions.
     pub bodies: Vec<BodyPlace>,
     pub(super) info: Option<StreamPlace>,
-    /// Why its values are not understood.
+    /// The reasons why its values are not understood.
     pub unknown: Vec<String>,
 }
 
 impl IrModule {
-    /// Whether types, global values and constants were all understood. Bodies and attributes say so of themselves.
+    /// Whether types, global values and constants were all understood. Bodies and attributes have their own notes.
     pub fn is_understood(&self) -> bool {
         self.unknown.is_empty() && self.types.unknown.is_empty() && self.constants.unknown.is_empty()
     }
 
-    /// How many values it has outside of bodies.
+    /// The number of values outside of bodies.
     pub fn values(&self) -> u32 {
         self.globals.len().saturating_add(self.constants.all.len()) as u32
     }
@@ -103,7 +102,7 @@ impl IrModule {
         self.constants.all.get((value.0 as usize).checked_sub(self.globals.len())?)
     }
 
-    /// The type of a global value's address or of a constant, where it is known.
+    /// The type of a global value's address or of a constant, if it is known.
     pub fn type_of(&self, value: ValueId) -> Option<TypeId> {
         match self.global(value) {
             Some(global) => self.types.pointer().filter(|_| global.address_space == 0),

@@ -1,13 +1,13 @@
 //! The data layout: sizes of types in memory, and offsets of the fields of structures.
 //!
-//! What the module's data layout does not say is answered only where LLVM's default is the same for every version: integers of more than 64 bits, whose alignment changed with
-//! LLVM 18 (and which a newer LLVM changes on reading), need to be named in it. `None` means that the size is not known, never that it is none. A type that contains itself, or
-//! whose size does not fit, has no size. Source: LLVM, "Language Reference", Data Layout. Left out: scalable vectors, target types, address spaces' index sizes.
+//! If the module's layout is silent, LLVM's default counts if it is the same for every version. The alignment of integers of more than 64 bits changed with
+//! LLVM 18, so that it must be named. `None` means an unknown size. A type that contains itself, or whose size does
+//! not fit, has no size. Source: LLVM, "Language Reference", Data Layout. Scalable vectors, target types and index sizes are not modelled.
 
-use super::ids::TypeId;
+use super::record::TypeId;
 use super::types::{FloatKind, Type, Types};
 
-/// The size of a type and how it is aligned.
+/// The size and the alignment of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     /// Bytes that a load or store touches.
@@ -20,7 +20,7 @@ pub struct Size {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DataLayout {
-    /// Something that it says was not understood.
+    /// A part of it was not understood.
     doubtful: bool,
     /// Address space, size and alignment in bytes.
     pointers: Vec<(u32, u64, u64)>,
@@ -96,7 +96,7 @@ impl DataLayout {
     pub fn sizes(&self, types: &Types) -> Sizes {
         let mut sizes = Sizes { all: vec![None; types.all.len()], fields: vec![None; types.all.len()] };
         let mut state = vec![Visit::New; types.all.len()];
-        // Types that are not known yet, the innermost last.
+        // Types whose size is being computed, the innermost last.
         let mut open = Vec::new();
         for root in 0..types.all.len() as u32 {
             open.push(TypeId(root));
@@ -121,7 +121,7 @@ impl DataLayout {
                     }
                     Visit::Open => {
                         *visit = Visit::Done;
-                        // An element that is still open is this type's own container: it has no size yet, nor has this.
+                        // An open element contains this type: neither has a size.
                         let (size, fields) = self.size(ty, types, &sizes);
                         sizes.set(id, size, fields);
                         open.pop();
@@ -189,7 +189,7 @@ impl DataLayout {
         }
     }
 
-    /// The alignment of the next larger integer that the layout names, else of the largest; of more than 64 bits only if one is named.
+    /// The alignment of the next larger integer in the layout, else of the largest; of more than 64 bits only if one is named.
     fn integer_align(&self, bits: u32) -> Option<u64> {
         let larger = self.integers.iter().find(|(named, _)| *named >= bits);
         match larger.or(self.integers.last()) {
@@ -215,7 +215,7 @@ impl DataLayout {
     }
 }
 
-/// Where computing a type's size has come to.
+/// The state of a type while sizes are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Visit {
     New,
@@ -231,12 +231,12 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// The size of a type, where it is known.
+    /// The size of a type, if it is known.
     pub fn of(&self, id: TypeId) -> Option<Size> {
         self.all.get(id.0 as usize).copied().flatten()
     }
 
-    /// Where each field of a structure begins, in bytes.
+    /// The offset of each field of a structure, in bytes.
     pub fn fields(&self, id: TypeId) -> Option<&[u64]> {
         self.fields.get(id.0 as usize)?.as_deref()
     }
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn types_without_a_size() {
-        // Each other's element; one that is not there; one that does not fit.
+        // Two that contain each other; a missing element; a size that does not fit.
         let array = |count, element| Type::Array { count, element: TypeId(element) };
         let all =
             [structure(false, &[1]), array(3, 0), array(1, 9), Type::Integer { bits: 64 }, array(1 << 61, 3)];

@@ -1,18 +1,18 @@
-//! Which global values a thing mentions: through constants, to any depth.
+//! The global values that a body, an initializer or a personality refers to, through constants of any depth.
 //!
-//! A body, an initializer or a personality names constants, and those name others; what a global value is itself made of is not followed. Each question costs
-//! what it reaches, so constants that many bodies share are walked as often as they are asked for. Left out: metadata, which mentions nothing that code needs.
+//! The operands of global values themselves are not searched. Each search costs what it reaches. Metadata refers to
+//! nothing that code needs.
 
 use super::constants::Constants;
 use super::function::Body;
-use super::ids::ValueId;
 use super::ir_module::IrModule;
+use super::record::ValueId;
 
-/// Answers which global values are mentioned, with room that is used again for each question.
+/// Searches for global values, with memory that is reused by each search.
 #[derive(Debug)]
 pub struct MentionSearch<'m> {
     module: &'m IrModule,
-    /// The question that last came across each value of the module.
+    /// By value of the module: the number of the last search that reached it.
     seen: Vec<u32>,
     question: u32,
 }
@@ -22,12 +22,12 @@ impl<'m> MentionSearch<'m> {
         MentionSearch { module, seen: vec![0; module.values() as usize], question: 0 }
     }
 
-    /// The global values that these values of the module reach, sorted. Numbers that are no value of the module are passed over.
+    /// The global values that these values of the module reach, sorted. Unknown numbers are ignored.
     pub fn of_values(&mut self, values: impl IntoIterator<Item = ValueId>) -> Vec<ValueId> {
         self.reached(values, None)
     }
 
-    /// The global values that a body mentions, sorted. Its own function is among them only if it mentions itself.
+    /// The global values that a body refers to, sorted; its own function only if it refers to itself.
     pub fn of_body(&mut self, body: &Body) -> Vec<ValueId> {
         let mut values = Vec::new();
         for instruction in &body.instructions {

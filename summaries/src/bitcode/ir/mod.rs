@@ -1,15 +1,14 @@
-//! What functions and initializers are made of: types, constants, instructions and attributes of LLVM 14 to 22.
+//! The IR of functions and initializers: types, constants, instructions and attributes of LLVM 14 to 22.
 //!
-//! A value is a number: first the module's global values in the order of [`super::module::Module::values`], then its constants, then those of
-//! a body ([`function`]). Bodies are read on demand, each alone and in any order, so that several can be at once. Nothing is resolved here: a forward reference is a number. What is not known is
-//! noted where it is, and a caller must not believe what is noted. Source: LLVM, `LLVMBitCodes.h`, `BitcodeReader.cpp`. Left out: metadata, names of values and of
-//! types, use lists.
+//! A value is a number: first the module's global values in the order of [`super::module::Module::values`], then its constants, then the values of a
+//! body ([`function`]). Bodies are read on demand, in any order and in parallel. Forward references stay numbers. Unknown parts are
+//! noted, and a caller must not use a noted table. Source: LLVM, `LLVMBitCodes.h`, `BitcodeReader.cpp`. Metadata, names of values and types,
+//! and use lists are skipped.
 
 pub mod attributes;
 mod call;
 pub mod constants;
 pub mod function;
-mod ids;
 pub mod instruction;
 mod ir_module;
 pub mod layout;
@@ -18,8 +17,8 @@ mod parse;
 mod record;
 pub mod types;
 
-pub use ids::{TypeId, ValueId};
 pub use ir_module::{BodyPlace, Global, GlobalKind, IrModule};
+pub use record::{TypeId, ValueId};
 
 use super::codes::{block, module as code};
 use super::container;
@@ -31,7 +30,7 @@ use layout::DataLayout;
 use record::{Record, short};
 use types::Types;
 
-/// What a file of bitcode is made of.
+/// The IR of a file of bitcode.
 #[derive(Debug, Clone)]
 pub struct Ir<'a> {
     bytes: &'a [u8],
@@ -51,7 +50,7 @@ impl Ir<'_> {
     /// A reader of the bodies of a module; each thread needs its own. `None` if there is no such module.
     ///
     /// # Errors
-    /// What is malformed in the module's abbreviations.
+    /// The module's abbreviations are malformed.
     pub fn reader(&self, module: usize) -> Result<Option<BodyReader<'_>>> {
         let Some(module) = self.modules.get(module) else { return Ok(None) };
         let mut info = Info::default();
@@ -65,7 +64,7 @@ impl Ir<'_> {
 }
 
 impl BodyReader<'_> {
-    /// The body of that index in [`IrModule::bodies`]; `None` if there is none.
+    /// The body with that index in [`IrModule::bodies`]; `None` if there is none.
     ///
     /// # Errors
     /// What is malformed.
@@ -76,7 +75,7 @@ impl BodyReader<'_> {
     }
 }
 
-/// Read bitcode, raw or wrapped, but for the bodies of its functions.
+/// Read bitcode, raw or wrapped, without the bodies of its functions.
 ///
 /// # Errors
 /// What is malformed.
@@ -106,7 +105,7 @@ fn read_module(stream: &mut Stream<'_>) -> Result<IrModule> {
     loop {
         match stream.next()? {
             Event::Enter(block::BLOCKINFO) => {
-                // Those of bodies are the last, and what was read before it is read already.
+                // Bodies use the last one, but earlier blocks were read by an earlier one.
                 if !module.bodies.is_empty() {
                     module.note("block information behind bodies".to_owned());
                 }
@@ -150,16 +149,13 @@ fn read_module(stream: &mut Stream<'_>) -> Result<IrModule> {
 }
 
 fn bundle_tags(stream: &mut Stream<'_>, module: &mut IrModule) -> Result<()> {
-    loop {
-        match stream.next()? {
-            Event::Enter(_) => stream.skip_block(),
-            Event::Leave | Event::End => return Ok(()),
-            Event::Record(_) => module.bundle_tags.push(stream.operands().iter().map(|c| *c as u8).collect()),
-        }
-    }
+    stream.each_record(|stream, _| {
+        module.bundle_tags.push(stream.operands().iter().map(|c| *c as u8).collect());
+        Ok(())
+    })
 }
 
-/// A record of the module; `with_bodies` are the functions whose bodies will come, in their order.
+/// A record of the module; `with_bodies` are the functions with bodies, in their order.
 fn record(
     stream: &Stream<'_>,
     code: u32,
@@ -189,7 +185,7 @@ fn record(
     Ok(())
 }
 
-/// The record of a global value, whose first two operands are its name. Places as in [`super::module`].
+/// The record of a global value, whose first two operands are its name. Positions are those of [`super::module`].
 fn global(operands: &[u64], code: u32, bodies: u32, types: &Types) -> Option<Global> {
     let operands = operands.get(2..)?;
     let at = |i: usize| operands.get(i).copied().unwrap_or_default();
@@ -200,7 +196,7 @@ fn global(operands: &[u64], code: u32, bodies: u32, types: &Types) -> Option<Glo
         Some(id) => Some(Some(ValueId(id))),
     };
     let mut ty = Record::new(operands, 0).ty()?;
-    // The type of the address, where it is typed and not distinguished, is that of a pointer.
+    // The type of a typed pointer is that of its pointee.
     let named = |ty: TypeId| match types.get(ty) {
         Some(types::Type::Pointer { pointee: Some(pointee), .. }) => *pointee,
         _ => ty,

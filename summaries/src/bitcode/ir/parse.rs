@@ -1,13 +1,12 @@
-//! The instruction decoder: which instruction a record of a function's body is.
+//! The instruction decoder: from a record of a function's body to an instruction.
 //!
-//! `None` stands for a record that is shorter than any LLVM writes. What is not known is said to be so, and then nothing behind it can be
-//! trusted, because it may or may not define a value. Source: LLVM, `parseFunctionBody`. Left out: what belongs to no instruction (places in
-//! sources, debug records).
+//! `None` means a record that is shorter than any that LLVM writes. An unknown record is reported as such: it may define a value, so that
+//! nothing after it can be trusted. Source: LLVM, `parseFunctionBody`. Source locations and debug records are skipped.
 
 use super::super::codes::instruction as code;
-use super::ids::{TypeId, ValueId};
 use super::instruction::{InstructionKind as Kind, OperandBundle};
 use super::record::Record;
+use super::record::{TypeId, ValueId};
 use super::types::{Type, Types};
 
 pub(super) enum ParsedRecord {
@@ -20,10 +19,10 @@ pub(super) enum ParsedRecord {
     Unknown,
 }
 
-/// Bit of an alloca's alignment: the first operand is what is allocated, not a pointer to it.
+/// Bit of an alloca's alignment: the first operand is the allocated type, not a pointer to it.
 const ALLOCA_EXPLICIT_TYPE: u64 = 1 << 6;
 
-/// What parsing needs to know of the values so far.
+/// The types that parsing needs of the values so far.
 pub(super) struct Context<'m, F> {
     pub(super) types: &'m Types,
     /// The type of a value that is known.
@@ -31,7 +30,7 @@ pub(super) struct Context<'m, F> {
 }
 
 impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
-    /// A value with its type: from the record if it is forward.
+    /// A value with its type, which is in the record if the value is forward.
     fn typed(&self, record: &mut Record<'_>) -> Option<(ValueId, Option<TypeId>)> {
         let (value, ty) = record.typed_value()?;
         Some((value, ty.or_else(|| (self.type_of)(value))))
@@ -90,7 +89,7 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
         })
     }
 
-    /// What computes a value of others.
+    /// Instructions that compute a value from others.
     fn operation(&self, code: u32, r: &mut Record<'_>) -> Option<ParsedRecord> {
         let (kind, ty) = match code {
             code::UNOP => {
@@ -120,7 +119,7 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
                     operands.push(index);
                     lanes = lanes.or(ty.filter(|t| self.is_vector(*t)));
                 }
-                // A typed pointer becomes another. A vector of indices makes a vector of pointers.
+                // A GEP of a typed pointer has another type. A vector of indices makes a vector of pointers.
                 let ty = ty.filter(|t| match self.types.get(*t) {
                     Some(Type::Pointer { pointee, .. }) => pointee.is_none(),
                     _ => self.types.pointer().is_some(),
@@ -183,7 +182,7 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
         Some(ParsedRecord::Instruction(kind, ty))
     }
 
-    /// What reads, writes or makes memory.
+    /// Instructions that read, write or allocate memory.
     fn memory(&self, code: u32, r: &mut Record<'_>) -> Option<ParsedRecord> {
         let (kind, ty) = match code {
             code::LOAD | code::LOADATOMIC => {
@@ -207,7 +206,7 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
             code::CMPXCHG | code::CMPXCHG_OLD => {
                 let pointer = self.any(r)?;
                 let (expected, ty) = if code == code::CMPXCHG { self.typed(r)? } else { (r.value()?, None) };
-                // What was there, and whether it was expected.
+                // The old value, and whether it was the expected one.
                 let ty = ty.zip(self.types.truth()).and_then(|(ty, truth)| self.types.pair(ty, truth));
                 (Kind::CompareExchange { pointer, expected, new: r.value()? }, ty)
             }
@@ -237,7 +236,7 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
         Some(ParsedRecord::Instruction(kind, ty))
     }
 
-    /// What ends a block or begins one that unwinding leads to.
+    /// Terminators, and instructions that begin a landing block.
     fn control(&self, code: u32, r: &mut Record<'_>) -> Option<ParsedRecord> {
         let mut ty = None;
         let kind = match code {

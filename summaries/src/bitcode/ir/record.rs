@@ -1,13 +1,19 @@
-//! The operand reader: the operands of a record, one after the other.
+//! The operand reader: the operands of a record in order; and the ids of values and types.
 //!
-//! Everything is `None` where a record is shorter than its code says or a number does not fit. Values come relative to the number that the next value
-//! will have, modulo 2^32, as LLVM writes them; one that is not known yet brings its type (LLVM, `getValueTypePair`).
+//! `None` means that the record is too short for its code or a number does not fit. Values are relative to the next value id, modulo 2^32,
+//! as LLVM writes them; a forward value comes with its type (LLVM, `getValueTypePair`).
 
 use super::super::error::{BitcodeError, BitcodeErrorKind};
 use super::super::stream::Stream;
-use super::ids::{TypeId, ValueId};
 
-/// Operands that have not been taken yet.
+/// The number of a value, within a module or one of its bodies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ValueId(pub u32);
+
+/// The number of a type, within a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TypeId(pub u32);
+/// The operands of a record that are not taken yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'r> {
     operands: &'r [u64],
@@ -29,7 +35,7 @@ impl<'r> Record<'r> {
         self.operands.len()
     }
 
-    /// All that are left, without taking them.
+    /// The remaining operands, without taking them.
     pub(super) fn rest(&self) -> &'r [u64] {
         self.operands
     }
@@ -46,7 +52,7 @@ impl<'r> Record<'r> {
         Some(taken)
     }
 
-    /// A number of 32 bits: of a block, a list, a size in bits.
+    /// A number of 32 bits: a block, a list, or a size in bits.
     pub(super) fn small(&mut self) -> Option<u32> {
         u32::try_from(self.take()?).ok()
     }
@@ -60,18 +66,18 @@ impl<'r> Record<'r> {
         self.small().map(ValueId)
     }
 
-    /// The value that the operand gives by its distance.
+    /// A value by its distance from the next value id.
     pub(super) fn value(&mut self) -> Option<ValueId> {
         Some(ValueId(self.next_value.wrapping_sub(self.take()? as u32)))
     }
 
-    /// A value by its distance, which has a sign.
+    /// A value by its signed distance.
     pub(super) fn signed_value(&mut self) -> Option<ValueId> {
         let distance = signed(self.take()?);
         Some(ValueId(self.next_value.wrapping_sub(distance as u32)))
     }
 
-    /// A value by its distance, with its type if it is not known yet.
+    /// A value by its distance, with its type if it is forward.
     pub(super) fn typed_value(&mut self) -> Option<(ValueId, Option<TypeId>)> {
         let value = self.value()?;
         let ty = if value.0 < self.next_value { None } else { Some(self.ty()?) };

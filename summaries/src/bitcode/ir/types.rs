@@ -1,15 +1,15 @@
-//! The table of types: what each type id of a module is.
+//! The table of types of a module, by type id.
 //!
-//! Ids count the records of the table that are a type, so a record of an unknown code leaves every later id in doubt: the table then says that it is not
-//! understood. Source: LLVM, `LLVMBitCodes.h` (`TypeCodes`), `TypeFinder`. Left out: names of structures, parameters of target types.
+//! Each record of a type has an id, so that an unknown record makes every later id doubtful: the table is then not
+//! understood. Source: LLVM, `LLVMBitCodes.h` (`TypeCodes`), `TypeFinder`. Names of structures and parameters of target types are skipped.
 
 use rustc_hash::FxHashMap;
 
 use super::super::codes::types as code;
 use super::super::error::Result;
 use super::super::module::MAX_NOTES;
-use super::super::stream::{Event, Stream};
-use super::ids::TypeId;
+use super::super::stream::Stream;
+use super::record::TypeId;
 use super::record::{Record, short};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,36 +24,25 @@ pub enum FloatKind {
     PpcFp128,
 }
 
-/// A type. Ids in it may be forward, and on bytes that LLVM does not write may be out of the table or form a cycle.
+/// A type. Its ids may be forward, and in malformed bytes may be out of the table or form a cycle.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[rustfmt::skip]
 pub enum Type {
     Void,
-    Integer {
-        bits: u32,
-    },
+    Integer { bits: u32 },
     Float(FloatKind),
     Pointer {
         address_space: u32,
         /// The pointee of a typed pointer (LLVM 14 and before).
         pointee: Option<TypeId>,
     },
-    Function {
-        vararg: bool,
-        result: TypeId,
-        parameters: Box<[TypeId]>,
-    },
-    Struct {
-        packed: bool,
-        elements: Box<[TypeId]>,
-    },
+    Function { vararg: bool, result: TypeId, parameters: Box<[TypeId]> },
+    Struct { packed: bool, elements: Box<[TypeId]> },
     /// A structure whose body is in another module.
     Opaque,
-    Array {
-        count: u64,
-        element: TypeId,
-    },
+    Array { count: u64, element: TypeId },
     Vector {
-        /// The least number where it is scalable.
+        /// The minimum if it is scalable.
         count: u64,
         element: TypeId,
         scalable: bool,
@@ -64,7 +53,7 @@ pub enum Type {
     X86Mmx,
     X86Amx,
     TargetExt,
-    /// The type of a record that is not known.
+    /// The type of an unknown record.
     Unknown,
 }
 
@@ -72,7 +61,7 @@ pub enum Type {
 pub struct Types {
     /// The elements are indexed by type id.
     pub all: Vec<Type>,
-    /// Records that are not known: ids behind them can't be trusted.
+    /// Unknown records: later ids can't be trusted.
     pub unknown: Vec<String>,
     /// The untyped pointer of address space 0.
     pointer: Option<TypeId>,
@@ -84,12 +73,12 @@ pub struct Types {
 }
 
 impl Types {
-    /// What the id says, if the table has it.
+    /// The type with this id, if the table has it.
     pub fn get(&self, id: TypeId) -> Option<&Type> {
         self.all.get(id.0 as usize)
     }
 
-    /// The id of `ptr`, if the module has it; modules of typed pointers don't.
+    /// The id of `ptr`, if the module has it; modules with typed pointers don't.
     pub fn pointer(&self) -> Option<TypeId> {
         self.pointer
     }
@@ -99,7 +88,7 @@ impl Types {
         self.truth
     }
 
-    /// The id of the vector like `like`, but for its elements; of `element` if that is no vector.
+    /// The id of the vector type like `like` with other elements, or `element` if `like` is no vector.
     pub fn lanes(&self, like: TypeId, element: TypeId) -> Option<TypeId> {
         match self.get(like)? {
             Type::Vector { count, scalable, .. } => self.vectors.get(&(*count, element, *scalable)).copied(),
@@ -112,7 +101,7 @@ impl Types {
         self.pairs.get(&(first, second)).copied()
     }
 
-    /// A function type's result, parameters and whether more may follow.
+    /// A function type's result, its parameters, and whether it is variadic.
     pub fn function(&self, id: TypeId) -> Option<(TypeId, &[TypeId], bool)> {
         match self.get(id)? {
             Type::Function { vararg, result, parameters } => Some((*result, parameters, *vararg)),
@@ -120,7 +109,7 @@ impl Types {
         }
     }
 
-    /// The type of what indices lead to in an aggregate.
+    /// The type of the element of an aggregate at these indices.
     pub fn element(&self, id: TypeId, indices: &[u64]) -> Option<TypeId> {
         indices.iter().try_fold(id, |id, index| match self.get(id)? {
             Type::Struct { elements, .. } => elements.get(usize::try_from(*index).ok()?).copied(),
@@ -139,7 +128,7 @@ impl Types {
             }
             Type::Struct { packed: false, elements } => {
                 if let [first, second] = **elements {
-                    // One with a name is another type, but has the same fields.
+                    // A named structure is another type with the same fields.
                     self.pairs.entry((first, second)).or_insert(id);
                 }
             }
@@ -150,21 +139,17 @@ impl Types {
 
     /// Read the block that has just been entered.
     pub(super) fn read(&mut self, stream: &mut Stream<'_>) -> Result<()> {
-        loop {
-            match stream.next()? {
-                Event::Enter(_) => stream.skip_block(),
-                Event::Leave | Event::End => return Ok(()),
-                Event::Record(code::NUMENTRY | code::STRUCT_NAME) => {}
-                Event::Record(code) => {
-                    let found = parse(Record::new(stream.operands(), 0), code);
-                    let found = found.ok_or_else(|| short(stream, code))?;
-                    if found == Type::Unknown && self.unknown.len() < MAX_NOTES {
-                        self.unknown.push(format!("type record {code}"));
-                    }
-                    self.add(found);
+        stream.each_record(|stream, code| {
+            if !matches!(code, code::NUMENTRY | code::STRUCT_NAME) {
+                let found = parse(Record::new(stream.operands(), 0), code);
+                let found = found.ok_or_else(|| short(stream, code))?;
+                if found == Type::Unknown && self.unknown.len() < MAX_NOTES {
+                    self.unknown.push(format!("type record {code}"));
                 }
+                self.add(found);
             }
-        }
+            Ok(())
+        })
     }
 }
 
