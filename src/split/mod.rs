@@ -15,8 +15,6 @@ mod options;
 mod pieces;
 mod report;
 
-pub use options::HELP;
-
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -30,7 +28,7 @@ use crate::terminal;
 /// nothing is written.
 pub fn run(words: &[OsString]) -> Result<ExitCode> {
     let Some(request) = options::parse(words)? else {
-        print!("{HELP}");
+        print!("{}", crate::args::help::text("split"));
         return Ok(ExitCode::SUCCESS);
     };
     let reports = files::split(&request)?;
