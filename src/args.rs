@@ -5,6 +5,7 @@
 //! modelled is named in [`Config::unmodelled`] and the link goes unpruned. Left out: opening any input.
 
 mod environment;
+pub mod help;
 mod line;
 pub mod linker;
 pub(crate) mod lto;

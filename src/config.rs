@@ -17,8 +17,9 @@ pub enum Level {
 }
 
 /// Which functions of the same code the linker makes one: what the last `--icf` says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Icf {
+    #[default]
     None,
     /// Only functions whose addresses nobody compares.
     Safe,
@@ -27,8 +28,9 @@ pub enum Icf {
 }
 
 /// Which linker's rules hold: the one behind us.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Flavor {
+    #[default]
     Lld,
     Mold,
     Bfd,
@@ -36,9 +38,10 @@ pub enum Flavor {
     Wild,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OutputKind {
     /// Position-dependent, dynamic if a DSO is on the line.
+    #[default]
     Executable,
     Pie,
     StaticPie,
@@ -47,7 +50,7 @@ pub enum OutputKind {
     Relocatable,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Linker {
     pub path: PathBuf,
     pub flavor: Flavor,
@@ -99,7 +102,7 @@ pub enum DebugOption {
 }
 
 /// The options of ours, `--prune-*`, with their defaults.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PruneOptions {
     pub level: Level,
     /// A level was named, not defaulted.
@@ -123,8 +126,8 @@ pub struct PruneOptions {
     /// The directory of the cache of summaries and pruned objects (`--prune-cache=DIR`); `None`: no cache.
     pub cache: Option<PathBuf>,
     pub jobs: Option<usize>,
-    /// At the level `pointers`: per cent of the live code that only mentions must keep, for functions to be followed.
-    pub threshold: u8,
+    /// The option `--prune-gate`, in percent, as it was given: see [`PruneOptions::threshold`].
+    pub threshold: Option<u8>,
     /// The option `--prune-worth`, in bytes, as it was given: see [`estimate`](crate::estimate).
     pub worth: Option<u64>,
     /// The option `--prune-budget`, in bytes, as it was given: see [`PruneOptions::budget`].
@@ -148,8 +151,9 @@ pub struct PruneOptions {
 }
 
 /// Which unwind entries (FDEs) of kept functions are removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnwindPruning {
+    #[default]
     Keep,
     /// Those that no unwinding of the program can need.
     Unused,
@@ -157,45 +161,15 @@ pub enum UnwindPruning {
     Drop,
 }
 
-impl Default for PruneOptions {
-    fn default() -> Self {
-        PruneOptions {
-            level: Level::default(),
-            level_explicit: false,
-            off: false,
-            report: None,
-            remarks: None,
-            why: Vec::new(),
-            keep: Vec::new(),
-            keep_of_file: 0,
-            emit_dir: None,
-            plan_dir: None,
-            interface_dir: None,
-            emitted_dir: None,
-            linker: None,
-            cache: None,
-            jobs: None,
-            // Value flow costs as much as a few links, too much where only a smaller share of the live code is kept by mentions alone.
-            threshold: 2,
-            worth: None,
-            budget: None,
-            strict: false,
-            limit: None,
-            log: None,
-            limit_log: None,
-            repro: None,
-            time: false,
-            debug: DebugOption::default(),
-            unwind: UnwindPruning::Keep,
-            stats: None,
-            stub_symbols: Vec::new(),
-        }
-    }
-}
-
 impl PruneOptions {
-    /// At the level `pointers`: the most bytes of live code in which functions are followed; a link with more keeps what references reach.
-    /// Who names the level wants it whatever it costs.
+    /// At the level `pointers`, the percentage of the live code that must be kept only because its address is taken, for the values
+    /// of addresses to be analysed. Value flow takes as long as a few links, too long for a smaller share.
+    pub fn threshold(&self) -> u8 {
+        self.threshold.unwrap_or(2)
+    }
+
+    /// At the level `pointers`, the most bytes of live code for which the values of addresses are analysed. There is no limit if the
+    /// user named the level.
     pub fn budget(&self) -> u64 {
         self.budget.unwrap_or(if self.level_explicit { u64::MAX } else { DEFAULT_BUDGET })
     }
@@ -326,7 +300,7 @@ pub struct Defsym {
 }
 
 /// The meaning of a command line.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Config {
     /// The linker's arguments as given (response files expanded, ours removed).
     pub linker_args: Vec<OsString>,

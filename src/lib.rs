@@ -55,7 +55,7 @@ use crate::estimate::GraphParts;
 use crate::gate::{ApplicablePlan, Verdict};
 use crate::ids::{AtomId, Id};
 use crate::index::{Index, LinkInputs, RootReason};
-use crate::modes::{HelpTexts, Mode};
+use crate::modes::Mode;
 use crate::plan::limit::PruneCandidates;
 use crate::propagate::values::ValueFlow;
 use crate::propagate::{Liveness, Propagator};
@@ -374,29 +374,30 @@ pub fn main_with_args(args: Vec<OsString>) -> ExitCode {
 }
 
 fn dispatch(mode: Mode, env: &args::Environment<'_>) -> Result<ExitCode> {
-    let done = |result: Result<()>| result.map(|()| ExitCode::SUCCESS);
     match mode {
         Mode::Link(config) => Ok(link_main(&config)),
         Mode::LinkerOnly { linker, args } => modes::run_linker_only(&linker, &args),
         Mode::Standalone(words) => modes::run_standalone(&words, env),
-        Mode::InstallShims(directory) => modes::run_install_shims(&directory),
-        Mode::Rustc(words) => modes::run_rustc(&words, env),
-        Mode::Cargo(words) => modes::run_cargo(&words, env),
-        Mode::Completions(shell) => {
-            let subcommands = &[("advise", advise::HELP), ("bisect", bisect::HELP), ("split", split::HELP)];
-            let texts = HelpTexts { subcommands, audit: &audit::help::commands() };
-            modes::run_completions(&shell, texts)
-        }
-        Mode::Summarize(words) => done(summarize::summarize_command(&words)),
-        Mode::Dump(file) => done(summarize::dump_command(&[file.into_os_string()])),
-        Mode::Emit(words) => done(actions::emit_command(&words)),
-        Mode::Advise(words) => advise::main(&words, env),
-        Mode::Bisect(words) => bisect::main(&words, env),
-        Mode::Split(words) => split::run(&words),
-        Mode::ExplainTrap(words) => modes::run_explain_trap(&words),
-        Mode::Audit(words) => Ok(audit::run(&words, env)),
+        Mode::Rustc(words) => modes::cargo::rustc(&words, env),
+        Mode::Command(name, words) => command(name, &words, env),
         Mode::Help(linker) => modes::print_help(linker.as_ref()),
-        Mode::SubcommandHelp(name) => Ok(modes::print_subcommand_help(&name)),
         Mode::Version => Ok(modes::print_version()),
+    }
+}
+
+fn command(name: &'static str, words: &[OsString], env: &args::Environment<'_>) -> Result<ExitCode> {
+    if let Some(status) = modes::print_command_help(name, words) {
+        return Ok(status);
+    }
+    let done = |result: Result<()>| result.map(|()| ExitCode::SUCCESS);
+    match name {
+        "summarize" => done(summarize::summarize_command(words)),
+        "dump" => done(summarize::dump_command(words)),
+        "emit" => done(actions::emit_command(words)),
+        "advise" => advise::main(words, env),
+        "bisect" => bisect::main(words, env),
+        "split" => split::run(words),
+        "audit" => Ok(audit::run(words, env)),
+        _ => modes::run_command(name, words, env),
     }
 }

@@ -1,24 +1,20 @@
-//! How the program was called: as a linker, by hand, or with a subcommand; and the modes that are no link of ours.
+//! The mode of a call, as of a multi-call binary: a linker, a link through a compiler driver, or a subcommand.
 //!
-//! The name decides, as with any multi-call binary: `ld`, `ld.*`, `*-ld`, `mold` and `wild` are a linker, whatever follows, because
-//! compilers choose a linker by name only. Left out: the link itself ([`crate::run`]).
+//! A program named `ld`, `ld.*`, `*-ld`, `mold` or `wild` is a linker, with any words, because compilers choose a linker by its name.
 
-mod cargo;
+pub(crate) mod cargo;
 mod completions;
-mod explain;
-mod help;
+pub mod explain;
 mod lto;
-mod shims;
+pub(crate) mod shims;
 mod spawned;
 mod standalone;
 
-pub use completions::{CommandHelp, HelpTexts};
-
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use crate::args::{self, Environment, prune};
+use crate::args::{self, Environment, help, prune};
 use crate::config::{Config, Flavor, Linker};
 use crate::error::{Error, Result, Stage};
 
@@ -32,35 +28,13 @@ pub enum Mode {
     },
     /// Our own help, and that of the linker if we were called as one, see [`print_help`].
     Help(Option<(Linker, Vec<OsString>)>),
-    /// The help of the subcommand of this name.
-    SubcommandHelp(String),
     Version,
     /// `lto-prune a.o b.o -o main`, see [`run_standalone`].
     Standalone(Vec<OsString>),
-    /// The subcommand `install-shims`, see [`run_install_shims`] for more.
-    InstallShims(PathBuf),
-    /// The subcommand `completions`, see [`run_completions`] for more.
-    Completions(OsString),
-    /// The subcommand `summarize`, with the words behind it.
-    Summarize(Vec<OsString>),
-    /// The subcommand `emit`, with the words behind it.
-    Emit(Vec<OsString>),
-    /// The subcommand `dump`, with the file to print.
-    Dump(PathBuf),
-    /// `lto-prune audit COMMAND ...`, see [`crate::audit`].
-    Audit(Vec<OsString>),
-    /// `lto-prune cargo COMMAND ...`, see [`run_cargo`].
-    Cargo(Vec<OsString>),
-    /// Called by cargo in place of rustc, see [`run_rustc`].
+    /// A call by cargo in place of rustc, see [`cargo::rustc`].
     Rustc(Vec<OsString>),
-    /// `lto-prune explain-trap BINARY ADDRESS|CORE`, see [`run_explain_trap`].
-    ExplainTrap(Vec<OsString>),
-    /// `lto-prune split IN -o OUT`, see [`crate::split`].
-    Split(Vec<OsString>),
-    /// `lto-prune advise [OPTIONS] -- COMMAND...`, see [`crate::advise`].
-    Advise(Vec<OsString>),
-    /// `lto-prune bisect [OPTIONS] -- COMMAND...`, see [`crate::bisect`].
-    Bisect(Vec<OsString>),
+    /// A subcommand, and the words after it.
+    Command(&'static str, Vec<OsString>),
 }
 
 /// Whether a program of this name is called as a linker.
@@ -112,22 +86,6 @@ fn linker_mode(argv0: &OsStr, words: &[OsString], env: &Environment<'_>) -> Resu
     Ok(Mode::Link(Box::new(lto::suited(config, words, env)?)))
 }
 
-/// The commands of lto-prune, for misspelt ones.
-const COMMANDS: &[&str] = &[
-    "advise",
-    "audit",
-    "bisect",
-    "cargo",
-    "completions",
-    "dump",
-    "emit",
-    "explain-trap",
-    "help",
-    "install-shims",
-    "split",
-    "summarize",
-];
-
 fn is_word(word: &str) -> bool {
     word.len() > 2
         && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
@@ -139,40 +97,16 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
     let Some((first, rest)) = words.split_first() else {
         return usage("nothing to do: lto-prune a.o b.o -o main, or lto-prune --help");
     };
-    let asks_help = rest.iter().any(|word| word == "--help" || word == "-h");
+    let names = || help::commands().map(|(name, _)| name).filter(|name| !name.contains(' '));
     match first.to_str() {
         Some("--help" | "-h" | "help") => Ok(Mode::Help(None)),
-        Some(
-            name @ ("install-shims" | "cargo" | "completions" | "summarize" | "emit" | "dump"
-            | "explain-trap"),
-        ) if asks_help => Ok(Mode::SubcommandHelp(name.to_owned())),
         Some("--version" | "-V") => Ok(Mode::Version),
-        Some("install-shims") => match rest {
-            [directory] => Ok(Mode::InstallShims(PathBuf::from(directory))),
-            _ => usage("install-shims takes one folder: lto-prune install-shims DIR"),
-        },
-        Some("completions") => match rest {
-            [shell] => Ok(Mode::Completions(shell.clone())),
-            _ => usage("completions takes one shell: lto-prune completions bash|zsh|fish"),
-        },
-        Some("summarize") => Ok(Mode::Summarize(rest.to_vec())),
-        Some("emit") => Ok(Mode::Emit(rest.to_vec())),
-        Some("dump") => match rest {
-            [file] => Ok(Mode::Dump(PathBuf::from(file))),
-            _ => usage("dump takes one file: lto-prune dump FILE"),
-        },
-        Some("cargo") if rest.first().is_some_and(|word| word == "--help" || word == "-h") => {
-            Ok(Mode::SubcommandHelp("cargo".to_owned()))
+        Some(word) if let Some(name) = names().find(|name| *name == word) => {
+            Ok(Mode::Command(name, rest.to_vec()))
         }
-        Some("cargo") => Ok(Mode::Cargo(rest.to_vec())),
-        Some("split") => Ok(Mode::Split(rest.to_vec())),
-        Some("advise") => Ok(Mode::Advise(rest.to_vec())),
-        Some("bisect") => Ok(Mode::Bisect(rest.to_vec())),
-        Some("explain-trap") => Ok(Mode::ExplainTrap(rest.to_vec())),
-        Some("audit") => Ok(Mode::Audit(rest.to_vec())),
         // A word of letters that names no file is a misspelt command.
         Some(word) if is_word(word) && !Path::new(word).exists() => {
-            match args::prune::nearest(word, COMMANDS.iter().copied()) {
+            match help::nearest(word, names().chain(["help"])) {
                 Some(near) => usage(&format!("there is no command and no file {word}; did you mean {near}?")),
                 None => Ok(Mode::Standalone(words.to_vec())),
             }
@@ -187,15 +121,11 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
 /// # Errors
 /// The linker can't be started.
 pub fn print_help(linker: Option<&(Linker, Vec<OsString>)>) -> Result<ExitCode> {
-    let own = print(&help::text());
+    let own = print(help::text(help::PROGRAM));
     match linker {
         Some((linker, args)) => run_linker_only(linker, args),
         None => Ok(own),
     }
-}
-
-pub fn print_subcommand_help(name: &str) -> ExitCode {
-    print(&help::of_subcommand(name))
 }
 
 pub fn print_version() -> ExitCode {
@@ -230,59 +160,44 @@ pub fn run_standalone(words: &[OsString], env: &Environment<'_>) -> Result<ExitC
     standalone::run(words, env)
 }
 
-/// `lto-prune install-shims DIR`.
+/// A subcommand that has no module of its own, by the words after its name.
 ///
 /// # Errors
-/// The folder can't be written, or a file that isn't ours is in the way.
-pub fn run_install_shims(directory: &Path) -> Result<ExitCode> {
-    for path in shims::install(directory)? {
-        print(&format!("{}\n", path.display()));
+/// The words are not those of its usage, or the command fails.
+pub fn run_command(name: &'static str, words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
+    let text = help::text(name);
+    match (name, words) {
+        ("install-shims", [directory]) => {
+            for path in shims::install(Path::new(directory))? {
+                print(&format!("{}\n", path.display()));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        ("completions", [shell]) => {
+            let shell_name = shell.to_string_lossy();
+            let unknown = format!("no completions for {shell_name}: the shells are bash, zsh and fish");
+            let script = completions::script(shell);
+            Ok(print(&script.ok_or_else(|| Error::new(Stage::Arguments, unknown))?))
+        }
+        ("explain-trap", _) => Ok(print(&explain::explain(words)?)),
+        ("cargo", _) => cargo::run(words, env),
+        _ => {
+            let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or_default();
+            Err(Error::new(Stage::Arguments, format!("{name} takes other words: {usage}")))
+        }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-/// rustc for a cargo command whose links go through lto-prune.
-///
-/// # Errors
-/// rustc can't be run.
-pub fn run_rustc(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
-    cargo::rustc(words, env)
-}
-
-/// A folder for `-B`, as [`run_install_shims`] makes it.
-///
-/// # Errors
-/// The folder can't be written.
-pub(crate) fn install_shims(directory: &Path) -> Result<Vec<PathBuf>> {
-    shims::install(directory)
-}
-
-/// `lto-prune cargo COMMAND ...`: a cargo command whose links go through lto-prune.
-///
-/// # Errors
-/// cargo can't be run or names no target folder, or one of our options is wrong.
-pub fn run_cargo(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
-    cargo::run(words, env)
-}
-
-/// `lto-prune completions SHELL`, with options from these help texts.
-///
-/// # Errors
-/// A shell for which there is no script.
-pub fn run_completions(shell: &OsStr, texts: HelpTexts<'_>) -> Result<ExitCode> {
-    let unknown = || {
-        let shell = shell.to_string_lossy();
-        Error::new(Stage::Arguments, format!("no completions for {shell}: the shells are bash, zsh and fish"))
+/// Whether words ask for the help of a command without a parser of its own; then it is printed.
+pub fn print_command_help(name: &str, words: &[OsString]) -> Option<ExitCode> {
+    let is_help = |word: &OsString| word == "--help" || word == "-h";
+    let asks = match name {
+        "audit" | "advise" | "bisect" | "split" => false,
+        // Other words may be those of the program that cargo runs.
+        "cargo" => words.first().is_some_and(is_help),
+        _ => words.iter().any(is_help),
     };
-    Ok(print(&completions::script(shell, texts).ok_or_else(unknown)?))
-}
-
-/// `lto-prune explain-trap BINARY ADDRESS|CORE`.
-///
-/// # Errors
-/// A file that can't be read, or a place that is no stub.
-pub fn run_explain_trap(words: &[OsString]) -> Result<ExitCode> {
-    Ok(print(&explain::explain(words)?))
+    asks.then(|| print(help::text(name)))
 }
 
 #[cfg(test)]

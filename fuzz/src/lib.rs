@@ -129,7 +129,7 @@ fn read_output(bytes: &[u8]) {
     report::contents::file(bytes);
     report::accounting::sizes(bytes);
     let explain = |words: [&OsStr; 2]| {
-        let _ = modes::run_explain_trap(&words.map(OsStr::to_owned));
+        let _ = modes::explain::explain(&words.map(OsStr::to_owned));
     };
     explain([path.as_os_str(), OsStr::new("0x1000")]);
     explain([path.as_os_str(), path.as_os_str()]);

@@ -7,10 +7,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lexopt::prelude::{Long, Short, Value};
 use rayon::prelude::*;
 use summaries::ModuleSummary;
 
+use crate::args::help::{CommandWord, CommandWords};
 use crate::emit::{ahead, archive, tree};
 use crate::error::{Error, Result, Stage, all_or_first_error};
 use crate::hashing;
@@ -21,7 +21,7 @@ use crate::plan::ModulePlan;
 use crate::plan::file::{self, PlannedModule};
 use crate::pruned_link::verify_rewritten;
 
-const USAGE: &str = "usage: lto-prune emit --plan=FILE IN -o OUT";
+const USAGE: &str = "; usage: lto-prune emit --plan=FILE IN -o OUT";
 
 /// `lto-prune emit --plan=FILE IN -o OUT`, without the first two words.
 ///
@@ -105,26 +105,25 @@ struct EmitRequest {
 }
 
 fn parse(words: &[OsString]) -> Result<EmitRequest> {
-    let wrong = |what: String| Error::new(Stage::Arguments, format!("{what}; {USAGE}"));
-    let mistake = |e: lexopt::Error| wrong(e.to_string());
     let (mut plan, mut input, mut output) = (None, None, None);
-    let mut parser = lexopt::Parser::from_args(words);
-    while let Some(word) = parser.next().map_err(mistake)? {
+    let mut words = CommandWords::new("emit", words, USAGE);
+    while let Some(word) = words.next()? {
         match word {
-            Long("plan") => plan = Some(PathBuf::from(parser.value().map_err(mistake)?)),
-            Short('o') | Long("output") => output = Some(PathBuf::from(parser.value().map_err(mistake)?)),
-            Value(file) if input.is_none() => input = Some(PathBuf::from(file)),
-            Value(file) => {
-                return Err(wrong(format!("one file at a time, and {} is the second", file.display())));
+            CommandWord::Option("plan", file) => plan = Some(PathBuf::from(file)),
+            CommandWord::Option(_, file) => output = Some(PathBuf::from(file)),
+            CommandWord::Value(file) if input.is_none() => input = Some(PathBuf::from(file)),
+            CommandWord::Value(file) => {
+                let message = format!("one file at a time, and {} is the second{USAGE}", file.display());
+                return Err(words.wrong(message));
             }
-            other => return Err(mistake(other.unexpected())),
         }
     }
+    let missing = |what: &str| Err(words.wrong(format!("no {what}{USAGE}")));
     match (plan, input, output) {
         (Some(plan), Some(input), Some(output)) => Ok(EmitRequest { plan, input, output }),
-        (None, _, _) => Err(wrong("no --plan".to_owned())),
-        (_, None, _) => Err(wrong("no file to emit".to_owned())),
-        (_, _, None) => Err(wrong("no -o".to_owned())),
+        (None, _, _) => missing("--plan"),
+        (_, None, _) => missing("file to emit"),
+        (_, _, None) => missing("-o"),
     }
 }
 

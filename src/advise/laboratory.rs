@@ -83,7 +83,7 @@ impl Laboratory {
                 return Err(error.in_file(keep.display().to_string()));
             }
         }
-        crate::modes::install_shims(&folder.path().join("shims"))?;
+        crate::modes::shims::install(&folder.path().join("shims"))?;
         let is_here = link.folder.is_none();
         let of_file =
             if is_here { prune::file::words(env, &link.output)?.map(|(_, words)| words) } else { None };

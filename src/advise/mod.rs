@@ -17,14 +17,13 @@ mod variants;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::args::{Environment, linker};
+use crate::args::{Environment, help, linker};
 use crate::audit;
 use crate::error::{Error, Result, Stage};
 use crate::process_group::Signals;
 use command::LinkCommand;
 use laboratory::{Ended, Laboratory};
 use options::AdviseOptions;
-pub(crate) use options::HELP;
 use variants::LinkSituation;
 
 /// Do what the words ask for.
@@ -34,7 +33,7 @@ use variants::LinkSituation;
 pub fn main(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     let options = match options::parse(words) {
         Ok(Some(options)) => options,
-        Ok(None) => return audit::print(options::HELP),
+        Ok(None) => return audit::print(help::text("advise")),
         Err(error) => return Ok(usage(&error)),
     };
     let signals =

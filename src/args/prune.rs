@@ -5,7 +5,6 @@
 //! of a line can be distinguished without knowing us.
 
 pub(crate) mod file;
-pub mod options;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::args::environment::Environment;
-use crate::args::prune::options::OptionValue;
+use crate::args::help::{self, OptionValue, nearest};
 use crate::config::{DebugOption, DropLimit, Level, LinkId, PruneOptions, Stats, UnwindPruning};
 use crate::error::{Error, Result, Stage};
 
@@ -81,9 +80,10 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
         None => (body, None),
     };
     let name = String::from_utf8_lossy(name).into_owned();
-    let Some(known) = options::all().find(|option| option.name == name) else { return Err(unknown(&name)) };
-    match (known.value != OptionValue::None, value) {
-        (true, None) if matches!(known.value, OptionValue::Optional(_)) => {}
+    let known = help::prune_options().into_iter().find(|option| option.name == name);
+    let Some(kind) = known.map(|option| option.value) else { return Err(unknown(&name)) };
+    match (kind != OptionValue::None, value) {
+        (true, None) if matches!(kind, OptionValue::Optional(_)) => {}
         (true, None | Some([])) => {
             return Err(error(format!("--prune-{name} needs a value: --prune-{name}=...")));
         }
@@ -108,25 +108,26 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
     };
     match name.as_str() {
         "level" => {
-            let text = value.to_string_lossy();
-            let named = match &*text {
-                "off" => None,
-                text => Some(text.strip_prefix("off:").unwrap_or(text)),
+            let text = text()?;
+            let (off, level) = match text.strip_prefix("off:") {
+                Some(level) => (true, level),
+                None => (text == "off", text.as_str()),
             };
-            options.off = text.starts_with("off");
-            options.level_explicit = named.is_some();
-            options.level = match named {
-                None => Level::default(),
-                Some("sections") => Level::Sections,
-                Some("functions") => Level::Functions,
-                Some("pointers") => Level::Pointers,
-                Some(_) => {
-                    return Err(error(format!(
-                        "--prune-level={text}: the levels are off, sections, functions and pointers; off:LEVEL \
-                         reports what would go at a level"
-                    )));
-                }
-            };
+            let all = [
+                ("sections", Level::Sections),
+                ("functions", Level::Functions),
+                ("pointers", Level::Pointers),
+            ];
+            options.off = off;
+            options.level_explicit = text != "off";
+            options.level = Level::default();
+            if options.level_explicit {
+                let wrong = |_| {
+                    let levels = "the levels are off, sections, functions and pointers; off:LEVEL reports the effect of a level";
+                    error(format!("--prune-level={text}: {levels}"))
+                };
+                options.level = help::one_of("prune-level", level, &all).map_err(wrong)?;
+            }
         }
         "report" => options.report = path(),
         "remarks" => options.remarks = path(),
@@ -142,7 +143,7 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
         "gate" => {
             let percent = u8::try_from(number()?).ok().filter(|percent| *percent <= 100);
             let wrong = || error("--prune-gate: more than 100 per cent");
-            options.threshold = percent.ok_or_else(wrong)?;
+            options.threshold = Some(percent.ok_or_else(wrong)?);
         }
         "worth" => options.worth = Some(bytes()?),
         "budget" => options.budget = Some(bytes()?),
@@ -164,38 +165,21 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
         "repro" => options.repro = path(),
         "time" => options.time = true,
         "stats" => {
-            options.stats = match value.to_str() {
-                Some("") => Some(Stats::Short),
-                Some("full") => Some(Stats::Full),
-                _ => {
-                    let value = value.to_string_lossy();
-                    return Err(error(format!(
-                        "--prune-stats={value}: it is --prune-stats or --prune-stats=full"
-                    )));
-                }
-            };
+            let all = [("", Stats::Short), ("full", Stats::Full)];
+            options.stats = Some(help::one_of("prune-stats", &text()?, &all)?);
         }
         "debug" => {
-            options.debug = match value.to_str() {
-                Some("keep") => DebugOption::Keep,
-                Some("shrink") => DebugOption::Shrink,
-                Some("drop") => DebugOption::Drop,
-                _ => {
-                    let value = value.to_string_lossy();
-                    return Err(error(format!("--prune-debug={value}: it is keep, shrink or drop")));
-                }
-            };
+            let all =
+                [("keep", DebugOption::Keep), ("shrink", DebugOption::Shrink), ("drop", DebugOption::Drop)];
+            options.debug = help::one_of("prune-debug", &text()?, &all)?;
         }
         "unwind" => {
-            options.unwind = match value.to_str() {
-                Some("keep") => UnwindPruning::Keep,
-                Some("unused") => UnwindPruning::Unused,
-                Some("drop") => UnwindPruning::Drop,
-                _ => {
-                    let value = value.to_string_lossy();
-                    return Err(error(format!("--prune-unwind={value}: it is keep, unused or drop")));
-                }
-            };
+            let all = [
+                ("keep", UnwindPruning::Keep),
+                ("unused", UnwindPruning::Unused),
+                ("drop", UnwindPruning::Drop),
+            ];
+            options.unwind = help::one_of("prune-unwind", &text()?, &all)?;
         }
         "stub-symbol" => options.stub_symbols.push(text()?),
         _ => return Err(unknown(&name)),
@@ -217,32 +201,10 @@ fn drop_limit(text: &str) -> Option<DropLimit> {
 }
 
 fn unknown(name: &str) -> Error {
-    match nearest(name, options::all().map(|known| known.name)) {
+    match nearest(name, help::prune_options().iter().map(|known| known.name)) {
         Some(known) => error(format!("unknown option --prune-{name}; did you mean --prune-{known}?")),
         None => error(format!("unknown option --prune-{name}")),
     }
-}
-
-/// The known name that a misspelt one is most like: at most half of its letters differ.
-pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let near = known.map(|known| (distance(name, known), known)).min();
-    near.filter(|(distance, known)| *distance <= known.len().div_ceil(2)).map(|(_, known)| known)
-}
-
-/// Levenshtein distance; `a` is cut so that a hostile word can't cost much.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().take(64).enumerate() {
-        let mut next = vec![i + 1];
-        for (j, cb) in b.iter().enumerate() {
-            let at = |row: &[usize], k: usize| row.get(k).copied().unwrap_or(usize::MAX - 1);
-            let substituted = at(&row, j) + usize::from(ca != *cb);
-            next.push(substituted.min(at(&row, j + 1) + 1).min(at(&next, j) + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -303,9 +265,9 @@ mod tests {
         assert!(message("", "--prune-level=offf").contains("the levels are"));
         assert!(message("", "--prune-report").contains("needs a value"));
         assert!(message("", "--prune-strict=1").contains("takes no value"));
-        assert!(message("", "--prune-unwind=all").contains("keep, unused or drop"));
+        assert!(message("", "--prune-unwind=all").contains("keep, unused, drop"));
         assert!(message("", "--prune-gate=101").contains("100 per cent"));
-        assert_eq!(run("", &["--prune-gate=0"]).unwrap().threshold, 0);
+        assert_eq!(run("", &["--prune-gate=0"]).unwrap().threshold(), 0);
         assert!(message("", "--prune-jobs=0").contains("at least one"));
         assert_eq!(run("", &["--prune-worth=4KB"]).unwrap().worth, Some(4000));
         assert!(message("", "--prune-worth=4Q").contains("not a size such as"));

@@ -1,9 +1,9 @@
 //! The options of lld, GNU ld, gold, mold and wild: which take their value from the next word, which exist.
 //!
-//! Taken from the help texts of the first four and then asked of each: `LINKER --trace --NAME file.o` names the file
-//! as an input, or doesn't; wild's are those of libwild/src/args/elf.rs, and what it doesn't know is an error there. The value-taking ones decide where a line's inputs are, so an error here would make an
-//! input of a value. The flags matter because a single dash is also the beginning of a short option with its value
-//! joined to it: `-export-dynamic` is no `-e xport-dynamic`, while for lld `-export-dynamic-symbol` is one.
+//! The tables are from the help texts of the first four, and checked with each: `LINKER --trace --NAME file.o` names the file as an
+//! input if the option takes no value. wild's are from libwild/src/args/elf.rs; other options are errors there. A wrong table would
+//! take the value of an option for an input. The flags are needed because a single dash may begin a short option with a joined
+//! value: `-export-dynamic` is no `-e xport-dynamic`, but for lld `-export-dynamic-symbol` is one.
 
 use crate::config::Flavor;
 
@@ -14,7 +14,6 @@ const BFD: Linkers = 2;
 const GOLD: Linkers = 4;
 const MOLD: Linkers = 8;
 const WILD: Linkers = 16;
-const ALL: Linkers = 31;
 
 fn bit(flavor: Flavor) -> Linkers {
     match flavor {
@@ -26,7 +25,7 @@ fn bit(flavor: Flavor) -> Linkers {
     }
 }
 
-/// What a long option is to a linker.
+/// The number of words of a long option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arity {
     /// One word, with or without `=value`.
@@ -40,16 +39,21 @@ pub(super) fn long(flavor: Flavor, name: &str, single_dash: bool) -> Option<Arit
     if single_dash && two_dashes(name) & bit(flavor) != 0 {
         return None;
     }
-    if let Ok(i) = VALUES.binary_search_by_key(&name, |(n, _)| n) {
-        let (_, linkers) = VALUES.get(i)?;
-        return Some(if linkers & bit(flavor) != 0 { Arity::Value } else { Arity::Flag });
+    let of_some = VALUES_OF.iter().find(|(n, _)| *n == name).map_or(0, |(_, linkers)| *linkers);
+    if of_some & bit(flavor) != 0 || VALUES.binary_search(&name).is_ok() {
+        return Some(Arity::Value);
     }
-    FLAGS.binary_search(&name).ok().map(|_| Arity::Flag)
+    names().any(|n| n == name).then_some(Arity::Flag)
+}
+
+/// The long options of all linkers.
+fn names() -> impl Iterator<Item = &'static str> {
+    VALUES.iter().chain(FLAGS).copied().chain(VALUES_OF.iter().map(|(name, _)| *name))
 }
 
 /// Whether GNU ld may complete `name` to a longer option, as `getopt_long_only` does.
 pub(super) fn is_prefix(flavor: Flavor, name: &str, single_dash: bool) -> bool {
-    let mut names = VALUES.iter().map(|(n, _)| *n).chain(FLAGS.iter().copied());
+    let mut names = names();
     let is_completed = |n: &str| n.starts_with(name) && !(single_dash && two_dashes(n) & BFD != 0);
     flavor == Flavor::Bfd
         && name.len() > 1
@@ -59,9 +63,7 @@ pub(super) fn is_prefix(flavor: Flavor, name: &str, single_dash: bool) -> bool {
 
 /// Whether `name` is no option, and may abbreviate the option `full`: GNU ld and gold complete unique prefixes.
 pub(crate) fn may_abbreviate(name: &str, full: &str) -> bool {
-    let is_known =
-        VALUES.binary_search_by_key(&name, |(n, _)| n).is_ok() || FLAGS.binary_search(&name).is_ok();
-    full.starts_with(name) && !is_known
+    full.starts_with(name) && !names().any(|n| n == name)
 }
 
 /// Whether short option `letter` takes a value, joined or from the next word.
@@ -81,165 +83,53 @@ fn two_dashes(name: &str) -> Linkers {
     if name.starts_with("lto") {
         return LLD;
     }
-    let i = TWO_DASHES.binary_search_by_key(&name, |(n, _)| n);
-    i.ok().and_then(|i| TWO_DASHES.get(i)).map_or(0, |(_, linkers)| *linkers)
+    TWO_DASHES.iter().find(|(n, _)| *n == name).map_or(0, |(_, linkers)| *linkers)
 }
 
-/// Options whose value may be the next word, with the linkers for which that is so.
-const VALUES: &[(&str, Linkers)] = &[
-    ("Map", ALL),
-    ("Tbss", ALL),
-    ("Tdata", ALL),
-    ("Tldata-segment", ALL),
-    ("Trodata-segment", ALL),
-    ("Ttext", ALL),
-    ("Ttext-segment", ALL),
-    ("android-memtag-mode", ALL),
-    ("architecture", ALL),
-    ("assert", ALL),
-    ("audit", ALL),
-    ("auxiliary", ALL),
-    ("build-id-chunk-size-for-treehash", ALL),
-    ("build-id-min-file-size-for-treehash", ALL),
-    ("call-graph-ordering-file", ALL),
-    ("chroot", ALL),
-    ("compress-debug-sections", ALL),
-    ("compress-sections", ALL),
-    ("ctf-share-types", ALL),
-    ("dT", ALL),
-    ("debug", ALL),
-    ("debug-fuel", WILD),
-    ("default-script", ALL),
-    ("defsym", ALL),
-    ("depaudit", ALL),
-    ("dependency-file", ALL),
-    ("directory", ALL),
-    ("dynamic-linker", ALL),
-    ("dynamic-list", ALL),
-    ("entry", ALL),
-    ("error-handling-script", ALL),
-    ("error-limit", ALL),
-    ("exclude-libs", ALL),
-    ("export-dynamic-symbol", ALL),
-    ("export-dynamic-symbol-list", ALL),
-    ("filter", ALL),
-    ("fini", ALL),
-    ("flto-partition", ALL),
-    ("format", ALL),
-    ("fuse-ld", ALL),
-    ("gc-stats-ignore", WILD),
-    ("gpsize", ALL),
-    ("hash-bucket-empty-fraction", ALL),
-    ("hash-size", ALL),
-    ("hash-style", ALL),
-    ("icf", ALL),
-    ("icf-iterations", ALL),
-    ("ignore-unresolved-symbol", ALL),
-    ("image-base", ALL),
-    ("in-implib", ALL),
-    ("incremental-base", ALL),
-    ("incremental-patch", ALL),
-    ("init", ALL),
-    ("just-symbols", ALL),
-    ("keep-unique", ALL),
-    ("library", ALL),
-    ("library-path", ALL),
-    ("load-pass-plugin", ALL),
-    ("lto-cs-profile-file", ALL),
-    ("lto-known-safe-vtables", ALL),
-    ("lto-obj-path", ALL),
-    ("lto-partitions", ALL),
-    ("lto-sample-profile", ALL),
-    ("max-cache-size", ALL),
-    ("mllvm", ALL),
-    ("mri-script", ALL),
-    ("oformat", ALL),
-    ("opt-remarks-filename", ALL),
-    ("opt-remarks-format", ALL),
-    ("opt-remarks-hotness-threshold", ALL),
-    ("opt-remarks-passes", ALL),
-    ("optimize", ALL),
-    ("orphan-handling", ALL),
-    ("out-implib", ALL),
-    ("output", ALL),
-    ("pack-dyn-relocs", ALL),
-    ("package-metadata", MOLD),
-    ("physical-image-base", ALL),
-    ("plugin", ALL),
-    ("plugin-opt", ALL),
-    ("print-symbol-counts", ALL),
-    ("print-symbol-order", ALL),
-    ("remap-inputs", ALL),
-    ("reproduce", ALL),
-    ("require-defined", ALL),
-    ("retain-symbols-file", ALL),
-    ("rosegment-gap", ALL),
-    ("rpath", ALL),
-    ("rpath-link", ALL),
-    ("rsp-quoting", ALL),
-    ("script", ALL),
-    ("section-ordering-file", ALL),
-    ("section-start", ALL),
-    ("separate-debug-file", ALL),
-    ("shuffle-sections", LLD),
-    ("soname", ALL),
-    ("sort-section", ALL),
-    ("spare-dynamic-tags", ALL),
-    ("split-stack-adjust-size", ALL),
-    ("stub-group-size", ALL),
-    ("sym-info", WILD),
-    ("symbol-ordering-file", ALL),
-    ("sysroot", ALL),
-    ("target2", ALL),
-    ("task-link", ALL),
-    ("thinlto-cache-policy", ALL),
-    ("thread-count", ALL),
-    ("thread-count-final", ALL),
-    ("thread-count-initial", ALL),
-    ("thread-count-middle", ALL),
-    ("threads", LLD),
-    ("time-trace-granularity", ALL),
-    ("trace", WILD),
-    ("trace-symbol", ALL),
-    ("undefined", ALL),
-    ("undefined-glob", ALL),
-    ("unique", MOLD),
-    ("unresolved-symbols", ALL),
-    ("version-exports-section", ALL),
-    ("version-script", ALL),
-    ("warn-backrefs-exclude", ALL),
-    ("why-live", ALL),
-    ("wild-experiments", WILD),
-    ("wrap", ALL),
+/// Options whose value may be the next word.
+#[rustfmt::skip]
+const VALUES: &[&str] = &[
+    "Map", "Tbss", "Tdata", "Tldata-segment", "Trodata-segment", "Ttext", "Ttext-segment",
+    "android-memtag-mode", "architecture", "assert", "audit", "auxiliary", "build-id-chunk-size-for-treehash",
+    "build-id-min-file-size-for-treehash", "call-graph-ordering-file", "chroot", "compress-debug-sections",
+    "compress-sections", "ctf-share-types", "dT", "debug", "default-script", "defsym", "depaudit",
+    "dependency-file", "directory", "dynamic-linker", "dynamic-list", "entry", "error-handling-script",
+    "error-limit", "exclude-libs", "export-dynamic-symbol", "export-dynamic-symbol-list", "filter", "fini",
+    "flto-partition", "format", "fuse-ld", "gpsize", "hash-bucket-empty-fraction", "hash-size", "hash-style",
+    "icf", "icf-iterations", "ignore-unresolved-symbol", "image-base", "in-implib", "incremental-base",
+    "incremental-patch", "init", "just-symbols", "keep-unique", "library", "library-path", "load-pass-plugin",
+    "lto-cs-profile-file", "lto-known-safe-vtables", "lto-obj-path", "lto-partitions", "lto-sample-profile",
+    "max-cache-size", "mllvm", "mri-script", "oformat", "opt-remarks-filename", "opt-remarks-format",
+    "opt-remarks-hotness-threshold", "opt-remarks-passes", "optimize", "orphan-handling", "out-implib",
+    "output", "pack-dyn-relocs", "physical-image-base", "plugin", "plugin-opt", "print-symbol-counts",
+    "print-symbol-order", "remap-inputs", "reproduce", "require-defined", "retain-symbols-file",
+    "rosegment-gap", "rpath", "rpath-link", "rsp-quoting", "script", "section-ordering-file", "section-start",
+    "separate-debug-file", "soname", "sort-section", "spare-dynamic-tags", "split-stack-adjust-size",
+    "stub-group-size", "symbol-ordering-file", "sysroot", "target2", "task-link", "thinlto-cache-policy",
+    "thread-count", "thread-count-final", "thread-count-initial", "thread-count-middle",
+    "time-trace-granularity", "trace-symbol", "undefined", "undefined-glob", "unresolved-symbols",
+    "version-exports-section", "version-script", "warn-backrefs-exclude", "why-live", "wrap",
+];
+
+/// Options whose value may be the next word for some linkers. To the others they are flags.
+#[rustfmt::skip]
+const VALUES_OF: &[(&str, Linkers)] = &[
+    ("debug-fuel", WILD), ("gc-stats-ignore", WILD), ("package-metadata", MOLD), ("shuffle-sections", LLD),
+    ("sym-info", WILD), ("threads", LLD), ("trace", WILD), ("unique", MOLD), ("wild-experiments", WILD),
     ("write-gc-stats", WILD),
 ];
 
 /// Linkers take these options with two dashes only.
+#[rustfmt::skip]
 const TWO_DASHES: &[(&str, Linkers)] = &[
-    ("entry", MOLD),
-    ("error-handling-script", LLD),
-    ("error-limit", LLD),
-    ("execute-only", LLD),
-    ("export-dynamic-symbol", LLD | BFD | MOLD),
-    ("export-dynamic-symbol-list", LLD | BFD | GOLD | MOLD),
-    ("fat-lto-objects", LLD),
-    ("force-group-allocation", LLD),
-    ("fortran-common", LLD),
-    ("library", BFD | MOLD),
-    ("library-path", BFD),
-    ("oformat", LLD | BFD | GOLD | MOLD),
-    ("omagic", LLD | BFD | MOLD),
-    ("opt-remarks-filename", LLD | MOLD),
-    ("opt-remarks-format", LLD | MOLD),
-    ("opt-remarks-hotness-threshold", LLD | MOLD),
-    ("opt-remarks-passes", LLD | MOLD),
-    ("opt-remarks-with-hotness", LLD),
-    ("optimize-bb-jumps", LLD),
-    ("orphan-handling", MOLD | WILD),
-    ("out-implib", LLD | MOLD),
-    ("output", LLD | BFD | MOLD),
-    ("undefined", MOLD),
-    ("undefined-glob", LLD),
+    ("entry", MOLD), ("error-handling-script", LLD), ("error-limit", LLD), ("execute-only", LLD),
+    ("export-dynamic-symbol", LLD | BFD | MOLD), ("export-dynamic-symbol-list", LLD | BFD | GOLD | MOLD),
+    ("fat-lto-objects", LLD), ("force-group-allocation", LLD), ("fortran-common", LLD),
+    ("library", BFD | MOLD), ("library-path", BFD), ("oformat", LLD | BFD | GOLD | MOLD),
+    ("omagic", LLD | BFD | MOLD), ("opt-remarks-filename", LLD | MOLD), ("opt-remarks-format", LLD | MOLD),
+    ("opt-remarks-hotness-threshold", LLD | MOLD), ("opt-remarks-passes", LLD | MOLD),
+    ("opt-remarks-with-hotness", LLD), ("optimize-bb-jumps", LLD), ("orphan-handling", MOLD | WILD),
+    ("out-implib", LLD | MOLD), ("output", LLD | BFD | MOLD), ("undefined", MOLD), ("undefined-glob", LLD),
 ];
 
 #[rustfmt::skip]

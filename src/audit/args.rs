@@ -1,20 +1,18 @@
-//! The argument parser of `lto-prune audit COMMAND ...`: our options, names, and a report, an ELF file or a link line.
+//! The argument parser of `lto-prune audit COMMAND ...`: options, names, and a report, an ELF file or a link line.
 //!
-//! Options of ours stand before a link line, and anywhere with a report or a program. The first word that is no option and none of the command's own names is the report, if
-//! the file begins with `{`. A program, or an object or archive alone, is a file to audit, with a report behind it or without. Any other
-//! word begins a link line with its options, and so does each word behind `--`.
+//! The first word that is neither an option nor one of the command's names is a report (it begins with `{`), a file to audit, or the
+//! first word of a link line. Options may follow a report or a linked file. All words after `--` belong to a link line.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
-use lexopt::prelude::{Long, Short, Value};
-
-use crate::args::prune::nearest;
+use crate::args::help::{self, CommandWord, CommandWords, nearest};
 use crate::error::{Error, Result, Stage};
 
 use super::attribute::GroupBy;
-use super::file_kinds::{AuditableFile, file_kind, is_alone, is_program, is_report, says_schema};
-use super::stack_options::StackOptions;
+use super::stack::StackAssumptions;
 use super::table::{DocumentFormat, Format};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +53,7 @@ impl Command {
         ("html", Command::Html),
     ];
 
-    /// What it wants before the report, as in usage lines.
+    /// The names before the report, as in usage lines.
     pub(crate) fn wants(self) -> &'static [&'static str] {
         match self {
             Command::Why => &["SYMBOL"],
@@ -92,7 +90,7 @@ impl Command {
         formats
     }
 
-    /// Whether a word that is no option is one of its names; `before` come before it.
+    /// Whether a word that is no option is one of its names, after `before` others.
     fn names(self, word: &OsStr, before: usize) -> bool {
         match self {
             Command::Reach => {
@@ -118,24 +116,10 @@ impl Command {
         )
     }
 
-    /// Whether a long option means something to it.
-    fn takes(self, option: &str) -> bool {
-        match option {
-            "by" | "std" => matches!(self, Command::Top | Command::Diff | Command::Garbage),
-            "depth" => {
-                matches!(self, Command::Top | Command::Diff | Command::Garbage | Command::Dominators)
-            }
-            "keep" => self == Command::Why,
-            "old" | "output" => self == Command::Html,
-            "ratchet" => self == Command::Budget,
-            "assume" | "call" | "library" => matches!(self, Command::Stack | Command::Budget),
-            "address-taken" => self == Command::Stack,
-            "from" | "scope" | "vulnerability" | "product" | "author" | "timestamp" => self == Command::Reach,
-            "bss" => matches!(self, Command::Top | Command::Diff),
-            "all" => matches!(self, Command::Top | Command::Diff | Command::Html),
-            "json" | "csv" | "format" | "number" => self != Command::Html,
-            _ => false,
-        }
+    /// The name of the command with that of the program before it, as in help texts.
+    fn title(self) -> &'static str {
+        let of = |(name, _): &(&'static str, &str)| name.strip_prefix("audit ") == Some(self.name());
+        help::commands().find(of).map_or("audit", |found| found.0)
     }
 }
 
@@ -151,20 +135,6 @@ pub(crate) enum ReportSource {
 /// Lines that a table has on a terminal, and in a pipe, unless `-n` says otherwise.
 pub(crate) const ROWS: usize = 20;
 
-/// The options that only `reach` has.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ReachOptions {
-    /// A file with a symbol on each line.
-    pub(crate) from: Option<OsString>,
-    /// Whether the claim is about the file alone, without the shared libraries that it loads.
-    pub(crate) file_alone: bool,
-    /// The subject of a VEX document, its author and its time.
-    pub(crate) vulnerability: Option<String>,
-    pub(crate) product: Option<String>,
-    pub(crate) author: Option<String>,
-    pub(crate) timestamp: Option<String>,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) command: Command,
@@ -175,17 +145,60 @@ pub(crate) struct Request {
     pub(crate) number: Option<usize>,
     pub(crate) by: GroupBy,
     pub(crate) depth: Option<usize>,
-    pub(crate) keep: Vec<String>,
-    pub(crate) bss: bool,
-    /// The answer is about all bytes of the file, and not only loaded ones.
-    pub(crate) all: bool,
-    /// The report to compare with, and where the page goes.
-    pub(crate) old: Option<OsString>,
-    pub(crate) output: Option<OsString>,
-    pub(crate) reach: ReachOptions,
-    /// Whether limits are lowered to the present sizes.
-    pub(crate) ratchet: bool,
-    pub(crate) stack: StackOptions,
+    /// The assumptions of the user about stacks.
+    pub(crate) stack: StackAssumptions,
+    /// The other options with their values, in the order of the line.
+    options: Vec<(&'static str, String)>,
+}
+
+impl Request {
+    /// Whether an option is on the line.
+    pub(crate) fn has(&self, option: &str) -> bool {
+        self.value(option).is_some()
+    }
+
+    /// The last value of an option.
+    pub(crate) fn value(&self, option: &str) -> Option<&str> {
+        self.values(option).last()
+    }
+
+    /// The values of an option that may be repeated.
+    pub(crate) fn values(&self, option: &str) -> impl Iterator<Item = &str> {
+        self.options.iter().filter(move |(name, _)| *name == option).map(|(_, value)| value.as_str())
+    }
+
+    /// Read the value of an option.
+    fn set(&mut self, name: &'static str, value: String) -> Result<()> {
+        let number = || match value.parse::<usize>() {
+            Ok(number) => Ok(number),
+            Err(_) => wrong(format!("--{name} takes a number, not {value}")),
+        };
+        // Names of operators have the sign, too.
+        let pair = || value.rsplit_once('=').filter(|(function, of)| !function.is_empty() && !of.is_empty());
+        match name {
+            "json" => self.format = Format::Json,
+            "csv" => self.format = Format::Csv,
+            "format" => self.format = help::one_of(name, &value, &self.command.formats())?,
+            "by" => self.by = help::one_of(name, &value, &GroupBy::ALL)?,
+            "number" => self.number = Some(number()?),
+            "depth" => self.depth = Some(number()?.max(1)),
+            "assume" => {
+                match pair().and_then(|(function, bytes)| Some((function.to_owned(), bytes.parse().ok()?))) {
+                    Some(bound) => self.stack.bounds.push(bound),
+                    None => return wrong(format!("--assume takes FUNCTION=BYTES, not {value}")),
+                }
+            }
+            "call" => match pair() {
+                Some((caller, callee)) => self.stack.callees.push((caller.to_owned(), callee.to_owned())),
+                None => return wrong(format!("--call takes CALLER=CALLEE, not {value}")),
+            },
+            "scope" if !matches!(value.as_str(), "program" | "file") => {
+                return wrong(format!("--scope is program or file, not {value}"));
+            }
+            _ => self.options.push((name, value)),
+        }
+        Ok(())
+    }
 }
 
 /// The most lines of a table; `None` if all are asked for.
@@ -199,7 +212,8 @@ pub(crate) fn rows(request: &Request, usual: usize) -> Option<usize> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AuditRequest {
-    Help(Option<Command>),
+    /// The text to print.
+    Help(&'static str),
     Answer(Box<Request>),
 }
 
@@ -207,25 +221,22 @@ fn wrong<T>(message: impl Into<String>) -> Result<T> {
     Err(Error::new(Stage::Arguments, message))
 }
 
-/// Read the words behind `audit`.
+/// Read the words after `audit`.
 ///
 /// # Errors
 /// A mistake in them.
 pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
-    let Some((first, rest)) = words.split_first() else { return Ok(AuditRequest::Help(None)) };
+    let Some((first, rest)) = words.split_first() else { return Ok(AuditRequest::Help(help::text("audit"))) };
     let name = first.to_string_lossy();
     if matches!(&*name, "--help" | "-h" | "help") {
-        let asked = rest.first().and_then(|w| w.to_str()).and_then(command);
-        return Ok(AuditRequest::Help(asked));
+        let asked = rest.first().and_then(|word| command(&word.to_string_lossy()));
+        return Ok(AuditRequest::Help(help::text(asked.map_or("audit", Command::title))));
     }
     let Some(command) = command(&name) else {
-        let all: Vec<&str> = Command::ALL.iter().map(|c| c.0).collect();
-        let near = nearest(&name, all.iter().copied()).map(|near| format!("; did you mean {near}?"));
-        return wrong(format!(
-            "audit has no command {name}{}; it has {}",
-            near.unwrap_or_default(),
-            all.join(", ")
-        ));
+        let all = Command::ALL.map(|c| c.0);
+        let near = nearest(&name, all.into_iter()).map(|near| format!("; did you mean {near}?"));
+        let near = near.unwrap_or_default();
+        return wrong(format!("audit has no command {name}{near}; it has {}", all.join(", ")));
     };
     let mut request = Request {
         command,
@@ -235,91 +246,65 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
         number: None,
         by: GroupBy::default(),
         depth: None,
-        keep: Vec::new(),
-        bss: false,
-        all: false,
-        old: None,
-        output: None,
-        reach: ReachOptions::default(),
-        ratchet: false,
-        stack: StackOptions::default(),
+        stack: StackAssumptions::default(),
+        options: Vec::new(),
     };
-    let mut joins_std = false;
-    // Any number of names may stand before --.
+    // Any number of names may precede --.
     let end = rest.iter().position(|w| w == "--").filter(|_| command == Command::Reach);
     let (rest, line) = rest.split_at(end.unwrap_or(rest.len()));
-    // Behind a report or a linked file stand options of the audit, for no link line begins with one.
     let mut files: Vec<OsString> = Vec::new();
-    let is_behind = |parser: &mut lexopt::Parser| -> Result<bool> {
-        let left = parser.raw_args().map_err(mistake)?.as_slice().len();
-        let before = rest.get(..rest.len().saturating_sub(left)).unwrap_or(&[]);
-        Ok(command != Command::Diff && before.iter().any(|word| word == "--"))
-    };
-    let mut parser = lexopt::Parser::from_args(rest);
-    while let Some(arg) = parser.next().map_err(mistake)? {
-        match arg {
-            Short('h') | Long("help") => return Ok(AuditRequest::Help(Some(command))),
-            Value(name) if command.names(&name, request.names.len()) => request.names.push(name),
-            // An entry may have the name of the program.
-            Value(name) if command == Command::Stack && !files.is_empty() && !is_report(Path::new(&name)) => {
-                request.names.push(name);
+    let mut words = CommandWords::new(command.title(), rest, LINE_OPTIONS);
+    while let Some(word) = words.next()? {
+        let word = match word {
+            CommandWord::Option("help", _) => return Ok(AuditRequest::Help(help::text(command.title()))),
+            CommandWord::Option(name, value) => {
+                request.set(name, value.to_string_lossy().into_owned())?;
+                continue;
             }
-            Value(first) => {
-                let is_line = is_behind(&mut parser)?;
-                if !files.is_empty() || is_alone(Path::new(&first)) && !is_line {
-                    files.push(first);
-                    continue;
-                }
-                let words = std::iter::once(first).chain(parser.raw_args().map_err(mistake)?);
-                let words = words.chain(line.iter().cloned()).collect();
-                request.by = grouping(request.by, joins_std)?;
-                return answer(request, words, is_line);
-            }
-            Short('n') => option(&mut request, "number", &mut parser)?,
-            Short('o') => option(&mut request, "output", &mut parser)?,
-            Long("std") if command.takes("std") => joins_std = true,
-            Long(name) => {
-                let name = name.to_owned();
-                option(&mut request, &name, &mut parser)?;
-            }
-            other => return wrong(format!("{}; {LINE_OPTIONS}", other.unexpected())),
+            CommandWord::Value(word) => word,
+        };
+        // An entry may have the name of the program.
+        let is_entry = command == Command::Stack && !files.is_empty() && !is_report(Path::new(&word));
+        if is_entry || command.names(&word, request.names.len()) {
+            request.names.push(word);
+            continue;
         }
+        let is_line = command != Command::Diff && words.is_after_dashes()?;
+        // No link line begins with a report or a linked file.
+        if !files.is_empty() || is_alone(Path::new(&word)) && !is_line {
+            files.push(word);
+            continue;
+        }
+        let words = std::iter::once(word).chain(words.rest()?).chain(line.iter().cloned()).collect();
+        return answer(request, words, is_line);
     }
-    let behind = line.split_first().map_or(&[][..], |(_, line)| line);
-    files.extend(behind.iter().cloned());
+    files.extend(line.iter().skip(1).cloned());
     if !files.is_empty() {
-        request.by = grouping(request.by, joins_std)?;
         return answer(request, files, false);
     }
-    let wants = command.wants().join(" ");
     let what = match command {
         Command::Diff => "NEW",
         _ if command.reads_files() => "FILE, REPORT or a link line",
         _ => "REPORT or a link line",
     };
-    wrong(format!(
-        "audit {name} takes {}; see lto-prune audit {name} --help",
-        format!("{wants} {what}").trim_start()
-    ))
-}
-
-/// The grouping of a table in which `core` and `alloc` may count as `std`.
-fn grouping(by: GroupBy, joins_std: bool) -> Result<GroupBy> {
-    match (by, joins_std) {
-        (by, false) => Ok(by),
-        (GroupBy::Namespace, true) => Ok(GroupBy::NamespaceWithStd),
-        (_, true) => wrong("--std is about crates: --by=crate --std"),
-    }
+    let wants = format!("{} {what}", command.wants().join(" "));
+    wrong(format!("audit {name} takes {}; see lto-prune audit {name} --help", wants.trim_start()))
 }
 
 /// The request with the file, the report or the link line that `words` name. `is_line`: they stand behind `--`.
 fn answer(mut request: Request, words: Vec<OsString>, is_line: bool) -> Result<AuditRequest> {
-    let (command, reach) = (request.command, &request.reach);
-    if command == Command::Reach && request.names.is_empty() && reach.from.is_none() {
+    let command = request.command;
+    if request.has("std") {
+        request.by = match request.by {
+            GroupBy::Namespace => GroupBy::NamespaceWithStd,
+            _ => return wrong("--std is about crates: --by=crate --std"),
+        };
+    }
+    if command == Command::Reach && request.names.is_empty() && !request.has("from") {
         return wrong("audit reach takes SYMBOL... or --from=FILE before REPORT or a link line");
     }
     if matches!(request.format, Format::Document(DocumentFormat::OpenVex | DocumentFormat::CycloneDx))
-        && (reach.vulnerability.is_none() || reach.product.is_none())
+        && !(request.has("vulnerability") && request.has("product"))
     {
         return wrong("a VEX document takes --vulnerability=ID and --product=PURL");
     }
@@ -334,67 +319,7 @@ fn command(name: &str) -> Option<Command> {
     Command::ALL.iter().find(|c| c.0 == name).map(|c| c.1)
 }
 
-const LINE_OPTIONS: &str = "an option of a link line stands behind its first file, or behind --";
-
-fn mistake(error: lexopt::Error) -> Error {
-    Error::new(Stage::Arguments, error.to_string())
-}
-
-/// Set what a long option says.
-fn option(request: &mut Request, name: &str, parser: &mut lexopt::Parser) -> Result<()> {
-    if !request.command.takes(name) {
-        return wrong(format!("audit {} has no option --{name}; {LINE_OPTIONS}", request.command.name()));
-    }
-    let mut value =
-        || -> Result<String> { Ok(parser.value().map_err(mistake)?.to_string_lossy().into_owned()) };
-    let number = |value: String| match value.parse::<usize>() {
-        Ok(number) => Ok(number),
-        Err(_) => wrong(format!("--{name} takes a number, not {value}")),
-    };
-    match name {
-        "json" => request.format = Format::Json,
-        "csv" => request.format = Format::Csv,
-        "bss" => request.bss = true,
-        "ratchet" => request.ratchet = true,
-        "all" => request.all = true,
-        "address-taken" => request.stack.address_taken = true,
-        "assume" | "call" | "library" => request.stack.set(name, value()?)?,
-        "format" => {
-            let (value, formats) = (value()?, request.command.formats());
-            let Some(format) = formats.iter().find(|f| f.0 == value) else {
-                let all: Vec<&str> = formats.iter().map(|f| f.0).collect();
-                return wrong(format!("--format is one of {}, not {value}", all.join(", ")));
-            };
-            request.format = format.1;
-        }
-        "number" => request.number = Some(number(value()?)?),
-        "depth" => request.depth = Some(number(value()?)?.max(1)),
-        "keep" => request.keep.push(value()?),
-        "old" => request.old = Some(value()?.into()),
-        "output" => request.output = Some(value()?.into()),
-        "from" => request.reach.from = Some(value()?.into()),
-        "scope" => {
-            request.reach.file_alone = match value()?.as_str() {
-                "program" => false,
-                "file" => true,
-                other => return wrong(format!("--scope is program or file, not {other}")),
-            }
-        }
-        "vulnerability" => request.reach.vulnerability = Some(value()?),
-        "product" => request.reach.product = Some(value()?),
-        "author" => request.reach.author = Some(value()?),
-        "timestamp" => request.reach.timestamp = Some(value()?),
-        _ => {
-            let value = value()?;
-            let Some(by) = GroupBy::ALL.iter().find(|b| b.0 == value) else {
-                let all: Vec<&str> = GroupBy::ALL.iter().map(|b| b.0).collect();
-                return wrong(format!("--by is one of {}, not {value}", all.join(", ")));
-            };
-            request.by = by.1;
-        }
-    }
-    Ok(())
-}
+const LINE_OPTIONS: &str = "; an option of a link line follows its first file, or --";
 
 /// A report, a file to audit, or a line to link.
 fn source(command: Command, names: &[OsString], line: Vec<OsString>) -> Result<ReportSource> {
@@ -430,7 +355,7 @@ fn source(command: Command, names: &[OsString], line: Vec<OsString>) -> Result<R
     }
 }
 
-/// What is surely no link line is told before a linker is.
+/// Reject words that can't begin a link line, before a linker sees them.
 fn no_mistake(command: Command, names: &[OsString], line: &[OsString]) -> Result<()> {
     let Some(first) = line.first() else { return Ok(()) };
     let shown = first.to_string_lossy();
@@ -459,6 +384,64 @@ fn no_mistake(command: Command, names: &[OsString], line: &[OsString]) -> Result
     Ok(())
 }
 
+/// Whether a file is an executable of ELF: one that names an interpreter, or that has a fixed place.
+fn is_program(path: &Path) -> bool {
+    let Ok(data) = std::fs::read(path) else { return false };
+    let Ok(file) = object::File::parse(&*data) else { return false };
+    match object::Object::kind(&file) {
+        object::ObjectKind::Executable => true,
+        object::ObjectKind::Dynamic => object::Object::section_by_name(&file, ".interp").is_some(),
+        _ => false,
+    }
+}
+
+/// The kinds of files that can be audited without a report.
+enum AuditableFile {
+    /// An executable or a shared library.
+    Linked,
+    /// An object or an archive, which may be the beginning of a link line too.
+    Input,
+}
+
+/// The kind of a file by its first bytes; `None` if an audit of it needs a report.
+fn file_kind(path: &Path) -> Option<AuditableFile> {
+    let start = beginning(path);
+    if start.starts_with(b"\x7fELF") {
+        // The type is at the same place in files of all classes, in the byte order of the machine.
+        let kind = start.get(16..18)?;
+        return Some(if kind == [1, 0] { AuditableFile::Input } else { AuditableFile::Linked });
+    }
+    super::elf::is_auditable(&start).then_some(AuditableFile::Input)
+}
+
+/// Whether a word is a report or a linked file, with which no link line begins.
+fn is_alone(path: &Path) -> bool {
+    is_report(path) || matches!(file_kind(path), Some(AuditableFile::Linked))
+}
+
+/// Whether a file begins as a JSON object does, or has the name of one.
+fn is_report(path: &Path) -> bool {
+    if path.extension() == Some(OsStr::new("json")) {
+        return true;
+    }
+    beginning(path).trim_ascii_start().starts_with(b"{")
+}
+
+/// Whether a file begins as a report does; its name means nothing.
+fn says_schema(path: &Path) -> bool {
+    let start = beginning(path);
+    start.trim_ascii_start().starts_with(b"{") && String::from_utf8_lossy(&start).contains("\"schema\"")
+}
+
+/// The first bytes of a file; none if it can't be read.
+fn beginning(path: &Path) -> Vec<u8> {
+    let mut start = Vec::new();
+    match File::open(path).and_then(|file| file.take(64).read_to_end(&mut start)) {
+        Ok(_) => start,
+        Err(_) => Vec::new(),
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -485,7 +468,7 @@ mod tests {
         assert_eq!(found.source, ReportSource::Report("x.json".into()));
         assert_eq!(request("top --std --by=crate x.json").by, GroupBy::NamespaceWithStd);
         let found = request("html --old=old.json -o page.html x.json");
-        assert_eq!((found.old, found.output), (Some("old.json".into()), Some("page.html".into())));
+        assert_eq!((found.value("old"), found.value("output")), (Some("old.json"), Some("page.html")));
     }
 
     #[test]
@@ -514,7 +497,7 @@ mod tests {
         says("diff a.json", "takes OLD NEW");
         says("diff a.json b.o", "b.o is no report and no ELF file");
         says("why --all main x.json", "why has no option --all");
-        says("top -O2 a.o", "behind --");
+        says("top -O2 a.o", "or --");
         says("top --by=colour x.json", "symbol, module");
         says("top -n many x.json", "a number, not many");
         says("why --by=module main x.json", "why has no option --by");
@@ -528,7 +511,7 @@ mod tests {
         says("top -nx x.json", "a number, not x");
         says("top .", "a folder is neither");
         says("tpo x.json", "audit has no command tpo; did you mean top?");
-        says("top -o x.html x.json", "top has no option --output");
+        says("top -o x.html x.json", "top: invalid option '-o'");
         says("html --json x.json", "html has no option --json");
         says("reach x.json", "takes SYMBOL... or --from=FILE");
         says("reach f g", "audit reach takes SYMBOL... REPORT or a link line");
@@ -539,9 +522,10 @@ mod tests {
 
     #[test]
     fn help() {
-        assert_eq!(read("").unwrap(), AuditRequest::Help(None));
-        assert_eq!(read("--help").unwrap(), AuditRequest::Help(None));
-        assert_eq!(read("help why").unwrap(), AuditRequest::Help(Some(Command::Why)));
-        assert_eq!(read("why --help").unwrap(), AuditRequest::Help(Some(Command::Why)));
+        for (words, of) in
+            [("", "audit"), ("--help", "audit"), ("help why", "audit why"), ("why --help", "audit why")]
+        {
+            assert_eq!(read(words).unwrap(), AuditRequest::Help(help::text(of)), "{words}");
+        }
     }
 }

@@ -165,7 +165,7 @@ impl<'m, 'a> DemangledNames<'m, 'a> {
 }
 
 /// By atom: whether one of the patterns matches a symbol of it.
-pub(crate) fn matching(model: &Model<'_>, patterns: &[String]) -> Vec<bool> {
+pub(crate) fn matching(model: &Model<'_>, patterns: &[&str]) -> Vec<bool> {
     let globs: Vec<Glob> = patterns.iter().map(|p| Glob::new(p)).collect();
     let matches = |symbol: &str| {
         let shown = demangle(symbol);

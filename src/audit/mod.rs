@@ -11,10 +11,8 @@ mod commands;
 mod demangle;
 mod elf;
 mod evidence;
-mod file_kinds;
 mod find;
 mod graph;
-pub(crate) mod help;
 mod html;
 mod matching;
 mod model;
@@ -22,7 +20,6 @@ mod placed;
 mod read;
 mod sarif;
 mod stack;
-mod stack_options;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
@@ -52,7 +49,7 @@ pub fn run(words: &[OsString], env: &Environment<'_>) -> ExitCode {
 
 fn answered(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     let request = match args::parse(words)? {
-        AuditRequest::Help(command) => return print(help::text(command)),
+        AuditRequest::Help(text) => return print(text),
         AuditRequest::Answer(request) => request,
     };
     if request.command == Command::Html {
@@ -99,8 +96,9 @@ fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
             let text = std::fs::read_to_string(&*path);
             let text = text.map_err(|e| Error::io(Stage::Arguments, &*path, "read the budget", e))?;
             let linked = linked_path(&request.source, &model, report.program());
-            let budget = commands::budget::BudgetFile { path: &path, text: &text, ratchet: request.ratchet };
-            let stacks = |names: &[String]| commands::stack::limits(&model, &linked, names, &request.stack);
+            let budget =
+                commands::budget::BudgetFile { path: &path, text: &text, ratchet: request.has("ratchet") };
+            let stacks = |names: &[String]| commands::stack::limits(&model, &linked, names, request);
             let (answer, lowered) = commands::budget::answer(&model, &budget, &stacks)?;
             if let Some(text) = lowered {
                 let written = std::fs::write(&*path, text);
@@ -114,20 +112,20 @@ fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
 
 /// The page, into the file that was asked for or to where stdout leads.
 fn html(request: &Request, env: &Environment<'_>) -> Result<ExitCode> {
-    if request.output.is_none() && std::io::stdout().is_terminal() {
+    if !request.has("output") && std::io::stdout().is_terminal() {
         return Err(Error::new(Stage::Arguments, "the page goes to a file: -o page.html, or > page.html"));
     }
     let report = text_of(&request.source, env)?;
     let model = model(&request.source, &report.text)?;
-    let old_path = request.old.as_ref().map(Path::new);
+    let old_path = request.value("old").map(Path::new);
     let old_text = old_path.map(ModelText::open).transpose()?;
     let old = match (&old_path, &old_text) {
         (Some(path), Some(text)) => Some(text.model(&path.to_string_lossy())?),
         _ => None,
     };
     old.iter().try_for_each(|old| of_one_kind(old, &model))?;
-    let page = html::page(&model, old.as_ref(), request.all)?;
-    match &request.output {
+    let page = html::page(&model, old.as_ref(), request.has("all"))?;
+    match request.value("output") {
         Some(path) => {
             std::fs::write(path, page).map_err(|e| Error::io(Stage::Report, path, "write the page", e))?;
             Ok(ExitCode::SUCCESS)

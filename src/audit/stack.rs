@@ -53,7 +53,7 @@ impl UnboundedCause {
 }
 
 /// Facts about functions and calls that are not in the file.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StackAssumptions {
     /// Names or patterns with the bound of the functions.
     pub(crate) bounds: Vec<(String, u64)>,

@@ -11,7 +11,7 @@ use crate::args::Environment;
 use crate::error::{Error, Result, Stage};
 use crate::hashing;
 
-use super::args::ReachOptions;
+use super::args::Request;
 use super::table::DocumentFormat;
 
 /// Seconds from 1970 to the year 10000, whose dates RFC 3339 can't write.
@@ -32,13 +32,13 @@ pub(crate) struct VexStatement {
 pub(crate) fn document(
     format: DocumentFormat,
     statement: &VexStatement,
-    options: &ReachOptions,
+    request: &Request,
     env: &Environment<'_>,
 ) -> Result<String> {
-    let time = timestamp(options.timestamp.as_deref(), env)?;
-    let vulnerability = options.vulnerability.as_deref().unwrap_or_default();
-    let product = options.product.as_deref().unwrap_or_default();
-    let author = options.author.as_deref().unwrap_or("Unknown Author");
+    let time = timestamp(request.value("timestamp"), env)?;
+    let vulnerability = request.value("vulnerability").unwrap_or_default();
+    let product = request.value("product").unwrap_or_default();
+    let author = request.value("author").unwrap_or("Unknown Author");
     let parts = [vulnerability, product, author, &statement.text, &time];
     let id = urn(&hashing::hash_of_parts(&parts.map(str::as_bytes)));
     let value = match format {

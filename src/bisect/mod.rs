@@ -16,14 +16,13 @@ mod process;
 mod search;
 mod text;
 
-pub use options::HELP;
 pub use outcome::status;
 
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-use crate::args::Environment;
+use crate::args::{Environment, help};
 use crate::error::Result;
 use crate::terminal;
 use outcome::Stop;
@@ -35,7 +34,7 @@ use outcome::Stop;
 pub fn main(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     let Some(options) = options::parse(words)? else {
         // A closed pipe is the reader's business.
-        let _ = std::io::stdout().write_all(HELP.as_bytes());
+        let _ = std::io::stdout().write_all(help::text("bisect").as_bytes());
         return Ok(ExitCode::SUCCESS);
     };
     let runner = process::Runner::new(options, env)?;

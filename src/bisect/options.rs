@@ -1,39 +1,10 @@
-//! The argument parser of `lto-prune bisect`, and its help.
+//! The argument parser of `lto-prune bisect`.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
-use lexopt::prelude::{Long, Short, Value};
-
-use crate::error::{Error, Result, Stage};
-
-pub const HELP: &str = "\
-lto-prune bisect: find the dropped atom that makes a command fail
-
-Usage:
-  lto-prune bisect [options] [--] COMMAND...
-
-COMMAND links, through lto-prune, and tests what it linked: a script, `make check`, `sh -c '...'`. It must link
-again each time it is run (remove the outputs first), and fail by its exit status. It is run about
-log2(atoms) + 8 times, with LTO_PRUNE_FLAGS in its environment: what is there already is kept, and --prune-limit
-and --prune-limit-log are added. It may make several links, in any order or in parallel.
-
-Options:
-  --repeat=N     a run counts as good only if N runs in a row succeed (default: 1), for what fails now and then
-  --timeout=S    a run that takes longer than S seconds is ended, with all that it started, and counts as failed
-  --verbose      show what COMMAND prints
-  --help         this text
-
-Exit status:
-  0    found: symbol, section, module, why it was dropped, how to keep it and how to repeat it are printed
-  1    a mistake in the options
-  2    nothing to find: COMMAND succeeds with everything dropped
-  3    COMMAND fails with nothing dropped: pruning isn't the reason
-  4    can't be told: runs contradict each other (--repeat may help), or COMMAND did not link again
-  5    COMMAND made no link through lto-prune that drops anything
-  127  COMMAND can't be run
-By a signal it ends as the signal says, with COMMAND, and leaves nothing behind.
-";
+use crate::args::help::{CommandWord, CommandWords};
+use crate::error::Result;
 
 #[derive(Debug, Clone)]
 pub(super) struct Options {
@@ -43,39 +14,27 @@ pub(super) struct Options {
     pub(super) verbose: bool,
 }
 
-/// Read the words; `None`: help is wanted.
+/// Read the words; `None` if they ask for help.
 pub(super) fn parse(words: &[OsString]) -> Result<Option<Options>> {
     let mut options = Options { command: Vec::new(), repeat: 1, timeout: None, verbose: false };
-    let wrong = |message: String| Error::new(Stage::Arguments, format!("bisect: {message}"));
-    let mistake = |e: lexopt::Error| wrong(e.to_string());
-    let mut parser = lexopt::Parser::from_args(words);
-    while let Some(arg) = parser.next().map_err(mistake)? {
-        match arg {
-            Short('h') | Long("help") => return Ok(None),
-            Long("verbose") => options.verbose = true,
-            Long("repeat") => {
-                let value = parser.value().map_err(mistake)?;
-                let number = value.to_str().and_then(|v| v.parse().ok()).filter(|n| *n > 0);
-                let not = || wrong(format!("--repeat={}: not a number of runs", value.display()));
-                options.repeat = number.ok_or_else(not)?;
+    let mut words = CommandWords::new("bisect", words, "");
+    while let Some(word) = words.next()? {
+        match word {
+            CommandWord::Value(program) => {
+                options.command = std::iter::once(program).chain(words.rest()?).collect();
             }
-            Long("timeout") => {
-                let value = parser.value().map_err(mistake)?;
-                let seconds = value.to_str().and_then(|v| v.parse().ok());
-                let time = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()).filter(|t| !t.is_zero());
-                let not = || wrong(format!("--timeout={}: not a number of seconds", value.display()));
-                options.timeout = Some(time.ok_or_else(not)?);
+            CommandWord::Option("help", _) => return Ok(None),
+            CommandWord::Option("repeat", value) => {
+                options.repeat = words.count("repeat", &value, "a number of runs")?;
             }
-            Value(program) => {
-                options.command =
-                    std::iter::once(program).chain(parser.raw_args().map_err(mistake)?).collect();
-                break;
+            CommandWord::Option("timeout", value) => {
+                options.timeout = Some(words.seconds("timeout", &value)?)
             }
-            other => return Err(mistake(other.unexpected())),
+            CommandWord::Option(..) => options.verbose = true,
         }
     }
     if options.command.is_empty() {
-        return Err(wrong("no command: lto-prune bisect [OPTIONS] -- COMMAND...".to_owned()));
+        return Err(words.wrong("no command: lto-prune bisect [OPTIONS] -- COMMAND..."));
     }
     Ok(Some(options))
 }
@@ -109,7 +68,7 @@ mod tests {
             ("--repeat x", "not a number of runs"),
             ("--timeout=soon x", "not a number of seconds"),
             ("--timeout=-1 x", "not a number of seconds"),
-            ("--timeot=1 x", "invalid option '--timeot'"),
+            ("--timeot=1 x", "no option --timeot; did you mean --timeout?"),
         ] {
             let message = run(line).unwrap_err().to_string();
             assert!(message.contains(text), "{line}: {message}");

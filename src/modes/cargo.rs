@@ -108,7 +108,7 @@ fn value_of(words: &[OsString], option: &str) -> Option<PathBuf> {
 /// Run rustc for cargo, with the flags of [`run`] behind those of cargo.
 ///
 /// Build scripts and procedural macros run as a part of the build and are shipped nowhere: they are linked as always.
-pub(super) fn rustc(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
+pub(crate) fn rustc(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     let wrapped = env.get(INNER).filter(|wrapper| !wrapper.is_empty());
     let mut all = wrapped.into_iter().chain(words.iter().cloned());
     let Some(program) = all.next() else {

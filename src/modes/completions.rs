@@ -1,31 +1,18 @@
-//! `lto-prune completions SHELL`: a script that completes subcommands, options and their values, made from the tables of `--help`.
+//! `lto-prune completions SHELL`: a script that completes commands, options and their values, made from the help texts.
 //!
-//! Left out: the options of linkers and compilers.
+//! The options of linkers and compilers are not completed.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Write;
 
-use crate::args::prune::options::{OptionValue, PruneOption, SUBCOMMANDS, all};
-
-/// Names of commands, with the help of each.
-pub type CommandHelp = [(&'static str, &'static str)];
-
-/// The help texts that are not in the tables of this module.
-#[derive(Debug, Clone, Copy)]
-pub struct HelpTexts<'h> {
-    /// The texts of subcommands with a parser of their own.
-    pub subcommands: &'h CommandHelp,
-    /// The texts of the commands of `audit`.
-    pub audit: &'h CommandHelp,
-}
+use crate::args::help::{self, HelpOption, OptionValue, about, prune_options};
 
 /// The script for a shell of this name, if there is one.
-pub(super) fn script(shell: &OsStr, texts: HelpTexts<'_>) -> Option<String> {
+pub(super) fn script(shell: &OsStr) -> Option<String> {
     match shell.to_str()? {
-        "bash" => Some(bash(texts)),
-        "zsh" => Some(zsh(texts)),
-        "fish" => Some(fish(texts)),
+        "bash" => Some(bash()),
+        "zsh" => Some(zsh()),
+        "fish" => Some(fish()),
         _ => None,
     }
 }
@@ -33,67 +20,63 @@ pub(super) fn script(shell: &OsStr, texts: HelpTexts<'_>) -> Option<String> {
 /// The first words of a line, and the completions of the word after them.
 struct SubcommandWords {
     name: &'static str,
-    /// The second word, if a command of `audit` stands there.
+    /// The command of `audit` that follows.
     command: Option<&'static str>,
     words: Vec<String>,
 }
 
-/// The words of all subcommands: the commands of `audit`, and the options that the help of each names.
-fn subcommands(texts: HelpTexts<'_>) -> Vec<SubcommandWords> {
-    let commands = texts.audit;
-    let names = commands.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let mut all = vec![SubcommandWords { name: "audit", command: None, words: names }];
-    let of_command = |&(name, text): &(&'static str, &'static str)| SubcommandWords {
-        name: "audit",
-        command: Some(name),
-        words: options_in(text),
-    };
-    all.extend(commands.iter().map(of_command));
-    for (name, ..) in SUBCOMMANDS.iter().filter(|(name, ..)| *name != "audit") {
-        let own = texts.subcommands.iter().find(|(known, _)| known == name);
-        let text = own.map_or_else(|| super::help::of_subcommand(name), |(_, text)| (*text).to_owned());
-        let words = match *name {
-            "completions" => ["bash", "zsh", "fish"].map(str::to_owned).to_vec(),
-            _ => options_in(&text),
-        };
-        all.push(SubcommandWords { name, command: None, words });
-    }
-    all
+/// The commands that a line may begin with, with their help texts.
+fn first_words() -> impl Iterator<Item = (&'static str, &'static str)> {
+    help::commands().filter(|(name, _)| !name.contains(' '))
 }
 
-/// The long options of a help text, sorted, with the equals sign of those that take a value.
-fn options_in(text: &str) -> Vec<String> {
-    let is_end = |c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '=');
-    let words = text.split(is_end).filter(|word| word.len() > 2 && word.starts_with("--"));
-    let words = words.map(|word| word.split_inclusive('=').next().unwrap_or_default());
-    let words: BTreeSet<&str> =
-        words.filter(|word| !word.starts_with("--prune-") && *word != "---").collect();
-    // An option is named without its value, too.
-    let is_longer = |word: &&&str| !words.contains(format!("{word}=").as_str());
-    words.iter().filter(is_longer).map(|word| (*word).to_owned()).collect()
+/// The commands of `audit`.
+fn audit_commands() -> Vec<String> {
+    help::commands().filter_map(|(name, _)| Some(name.strip_prefix("audit ")?.to_owned())).collect()
+}
+
+/// The words of all commands: the commands of `audit`, and the options of each, sorted, with the equals sign before a value.
+fn subcommands() -> Vec<SubcommandWords> {
+    let words = |(name, text): (&'static str, &'static str)| {
+        let word = |option: HelpOption| {
+            format!("--{}{}", option.name, if option.value == OptionValue::None { "" } else { "=" })
+        };
+        let mut words = match name {
+            "completions" => ["bash", "zsh", "fish"].map(str::to_owned).to_vec(),
+            "audit" => audit_commands(),
+            _ => help::options(text).into_iter().map(word).filter(|w| !w.starts_with("--prune-")).collect(),
+        };
+        if !matches!(name, "completions" | "audit") {
+            words.sort();
+        }
+        let (name, command) =
+            name.split_once(' ').map_or((name, None), |(name, command)| (name, Some(command)));
+        SubcommandWords { name, command, words }
+    };
+    help::commands().map(words).collect()
 }
 
 /// The word as it is typed, up to a value that it needs.
-fn word(option: &PruneOption) -> String {
+fn word(option: &HelpOption) -> String {
     let needs_none = matches!(option.value, OptionValue::None | OptionValue::Optional(_));
     format!("--prune-{}{}", option.name, if needs_none { "" } else { "=" })
 }
 
-fn bash(texts: HelpTexts<'_>) -> String {
+fn bash() -> String {
     // bash takes the equals sign for the end of a word, so that a reply is the value alone.
     let mut out = String::from(
         "_lto_prune() {\n    local cur=${COMP_LINE:0:COMP_POINT} words=\n    cur=${cur##* }\n    COMPREPLY=()\n    \
          if [ \"$COMP_CWORD\" -gt 1 ]; then\n        case \"${COMP_WORDS[1]} ${COMP_WORDS[2]-}\" in\n",
     );
-    for SubcommandWords { name, command, words } in subcommands(texts).iter().rev() {
+    for SubcommandWords { name, command, words } in subcommands().iter().rev() {
         let command = command.unwrap_or("*");
         let _ = writeln!(out, "            '{name} '{command}) words='{}' ;;", words.join(" "));
     }
     out += "        esac\n    fi\n    if [ -n \"$words\" ]; then\n        \
             mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\"; [[ $cur == -* ]] || compgen -f -- \"$cur\")\n        \
             [[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace 2>/dev/null\n        return\n    fi\n    case $cur in\n";
-    for option in all() {
-        let values = match option.value {
+    for option in prune_options() {
+        let values = match &option.value {
             OptionValue::None => continue,
             OptionValue::File => "-f".to_owned(),
             OptionValue::Folder => "-d".to_owned(),
@@ -106,8 +89,8 @@ fn bash(texts: HelpTexts<'_>) -> String {
             option.name
         );
     }
-    let words: Vec<String> = all().map(word).collect();
-    let commands: Vec<&str> = SUBCOMMANDS.iter().map(|(name, ..)| *name).collect();
+    let words: Vec<String> = prune_options().iter().map(word).collect();
+    let commands: Vec<&str> = first_words().map(|(name, _)| name).collect();
     let _ = write!(
         out,
         "        -*)\n            mapfile -t COMPREPLY < <(compgen -W '--help --version {}' -- \"$cur\")\n            \
@@ -121,15 +104,15 @@ fn bash(texts: HelpTexts<'_>) -> String {
     out
 }
 
-fn zsh(texts: HelpTexts<'_>) -> String {
+fn zsh() -> String {
     // In a specification brackets, colons and quotes have a meaning of their own.
     let plain = |text: &str| text.replace(['[', ']'], "").replace(':', "\\:").replace('\'', "'\\''");
     let mut out = String::from("#compdef lto-prune ld.lto-prune\n\nlocal -a commands=(\n");
-    for (name, _, help) in SUBCOMMANDS {
-        let _ = writeln!(out, "    '{name}:{}'", plain(help));
+    for (name, text) in first_words() {
+        let _ = writeln!(out, "    '{name}:{}'", plain(about(text)));
     }
     out += ")\nif (( CURRENT > 2 )); then\n    case \"$words[2] $words[3]\" in\n";
-    for SubcommandWords { name, command, words } in subcommands(texts).iter().rev() {
+    for SubcommandWords { name, command, words } in subcommands().iter().rev() {
         let command = command.unwrap_or("*");
         let _ = writeln!(
             out,
@@ -139,8 +122,8 @@ fn zsh(texts: HelpTexts<'_>) -> String {
     }
     out +=
         "    esac\nfi\n_lto_prune_first() {\n    _describe command commands\n    _files\n}\n_arguments \\\n";
-    for option in all() {
-        let values = match option.value {
+    for option in prune_options() {
+        let values = match &option.value {
             OptionValue::None => String::new(),
             OptionValue::File => ":file:_files".to_owned(),
             OptionValue::Folder => ":folder:_files -/".to_owned(),
@@ -150,22 +133,24 @@ fn zsh(texts: HelpTexts<'_>) -> String {
             OptionValue::Other => ":value: ".to_owned(),
         };
         let joined = if option.value == OptionValue::None { "" } else { "=-" };
-        let _ = writeln!(out, "    '*--prune-{}{joined}[{}]{values}' \\", option.name, plain(option.help));
+        let _ = writeln!(out, "    '*--prune-{}{joined}[{}]{values}' \\", option.name, plain(&option.help));
     }
     out + "    '1:command or file:_lto_prune_first' '*:file:_files'\n"
 }
 
-fn fish(texts: HelpTexts<'_>) -> String {
+fn fish() -> String {
     let plain = |text: &str| text.replace('\'', "\\'");
     let mut out = String::new();
-    for (name, _, help) in SUBCOMMANDS {
-        let _ =
-            writeln!(out, "complete -c lto-prune -n __fish_use_subcommand -a {name} -d '{}'", plain(help));
+    for (name, text) in first_words() {
+        let _ = writeln!(
+            out,
+            "complete -c lto-prune -n __fish_use_subcommand -a {name} -d '{}'",
+            plain(about(text))
+        );
     }
     let seen = "__fish_seen_subcommand_from";
-    let commands: Vec<&str> = texts.audit.iter().map(|(name, _)| *name).collect();
-    let commands = commands.join(" ");
-    for SubcommandWords { name, command, words } in subcommands(texts) {
+    let commands = audit_commands().join(" ");
+    for SubcommandWords { name, command, words } in subcommands() {
         let condition = match (name, command) {
             (_, Some(command)) => format!("{seen} {name}; and {seen} {command}"),
             ("audit", None) => format!("{seen} audit; and not {seen} {commands}"),
@@ -181,15 +166,15 @@ fn fish(texts: HelpTexts<'_>) -> String {
             };
         }
     }
-    for option in all() {
-        let values = match option.value {
+    for option in prune_options() {
+        let values = match &option.value {
             OptionValue::None => String::new(),
             OptionValue::File | OptionValue::Folder => " -r -F".to_owned(),
             OptionValue::OneOf(words) => format!(" -x -a '{}'", words.join(" ")),
             OptionValue::Optional(words) => format!(" -f -a '{}'", words.join(" ")),
             OptionValue::Other => " -x".to_owned(),
         };
-        let help = plain(option.help);
+        let help = plain(&option.help);
         let _ = writeln!(out, "complete -c lto-prune -l prune-{}{values} -d '{help}'", option.name);
     }
     out

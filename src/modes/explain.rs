@@ -34,7 +34,7 @@ fn error(message: impl Into<String>) -> Error {
 ///
 /// # Errors
 /// A word too many or few, a file that can't be read, a place that is no stub.
-pub(super) fn explain(words: &[OsString]) -> Result<String> {
+pub fn explain(words: &[OsString]) -> Result<String> {
     let (binary, place, base) = match words {
         [binary, place] => (binary, place, 0),
         [binary, place, base] => (

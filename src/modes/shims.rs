@@ -29,7 +29,7 @@ pub(super) fn own_executable() -> Result<PathBuf> {
 ///
 /// # Errors
 /// The folder can't be written, or has files that aren't links of ours in the way or alone. Then nothing was changed.
-pub(super) fn install(directory: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn install(directory: &Path) -> Result<Vec<PathBuf>> {
     let own = own_executable()?;
     std::fs::create_dir_all(directory).map_err(|e| Error::io(Stage::Arguments, directory, "create", e))?;
     let paths: Vec<PathBuf> = NAMES.iter().map(|name| directory.join(name)).collect();

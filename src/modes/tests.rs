@@ -48,21 +48,25 @@ fn modes() {
     assert!(decide("lto-prune").is_err(), "nothing to do is a mistake");
     assert!(matches!(decide("lto-prune --version"), Ok(Mode::Version)));
     assert!(matches!(decide("lto-prune --help"), Ok(Mode::Help(None))));
-    for line in ["summarize --help", "explain-trap a.o -h", "completions --help"] {
-        let name = line.split(' ').next();
-        let mode = decide(&format!("lto-prune {line}"));
-        assert!(matches!(mode, Ok(Mode::SubcommandHelp(of)) if Some(&*of) == name), "{line}");
+    for (name, words) in
+        [("summarize", "--help"), ("explain-trap", "a.o -h"), ("cargo", "-h"), ("emit", "x --help")]
+    {
+        let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+        assert!(print_command_help(name, &words).is_some(), "{name}");
     }
+    assert!(print_command_help("cargo", &["run".into(), "--help".into()]).is_none());
     assert!(matches!(decide("lto-prune a.o --help"), Ok(Mode::Standalone(_))));
     assert!(matches!(decide("lto-prune a.o -o x"), Ok(Mode::Standalone(w)) if w.len() == 3));
     let misspelt = decide("lto-prune audti top").unwrap_err().message;
     assert!(misspelt.ends_with("did you mean audit?"), "{misspelt}");
     assert!(matches!(decide("lto-prune quite-another-file"), Ok(Mode::Standalone(_))));
-    assert!(matches!(decide("lto-prune install-shims d"), Ok(Mode::InstallShims(_))));
-    assert!(matches!(decide("lto-prune dump f"), Ok(Mode::Dump(_))));
-    assert!(matches!(decide("lto-prune bisect -- make x"), Ok(Mode::Bisect(w)) if w.len() == 3));
-    assert!(decide("lto-prune install-shims").is_err());
-    assert!(matches!(decide("lto-prune audit top x"), Ok(Mode::Audit(w)) if w.len() == 2));
+    assert!(matches!(decide("lto-prune install-shims d"), Ok(Mode::Command("install-shims", _))));
+    assert!(matches!(decide("lto-prune dump f"), Ok(Mode::Command("dump", _))));
+    assert!(matches!(decide("lto-prune bisect -- make x"), Ok(Mode::Command("bisect", w)) if w.len() == 3));
+    let environment = Environment::new(&|_| None);
+    let usage = run_command("install-shims", &[], &environment).unwrap_err().message;
+    assert!(usage.ends_with("lto-prune install-shims DIR"), "{usage}");
+    assert!(matches!(decide("lto-prune audit top x"), Ok(Mode::Command("audit", w)) if w.len() == 2));
 }
 
 #[test]

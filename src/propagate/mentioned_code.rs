@@ -68,7 +68,7 @@ pub fn is_followed(
     let code = code_sizes(index, summaries);
     let live: u64 =
         code.iter().zip(&liveness.witness).filter(|(_, w)| w.is_some()).map(|(size, _)| size).sum();
-    live <= prune.budget() && MentionedCode::of(index, summaries, liveness).reaches(prune.threshold)
+    live <= prune.budget() && MentionedCode::of(index, summaries, liveness).reaches(prune.threshold())
 }
 
 /// The bytes of code of each atom. A function of LLVM bitcode counts by its block of bitcode.

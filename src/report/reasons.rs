@@ -76,12 +76,12 @@ pub(super) fn not_analysed(report: &Report, config: &Config) -> Option<NotDone> 
         };
         return Some(NotDone::new(reason, action));
     }
-    if code.by_mentions.saturating_mul(100) < code.live.saturating_mul(prune.threshold.into()) {
+    if code.by_mentions.saturating_mul(100) < code.live.saturating_mul(prune.threshold().into()) {
         let reason = format!(
             "only {} of {} bytes of live code are kept because their address is taken, less than --prune-gate={}%",
             count(code.by_mentions),
             count(code.live),
-            prune.threshold
+            prune.threshold()
         );
         return Some(NotDone::new(reason, "link with --prune-gate=0"));
     }

@@ -25,7 +25,7 @@ use crate::terminal;
 /// An option is wrong, an input is unreadable or neither object nor archive, or an output can't be written. Then nothing is written.
 pub fn run(words: &[OsString]) -> Result<ExitCode> {
     let Some(request) = parse(words)? else {
-        print!("{HELP}");
+        print!("{}", crate::args::help::text("split"));
         return Ok(ExitCode::SUCCESS);
     };
     let reports = files::split(&request)?;
@@ -38,29 +38,6 @@ pub fn run(words: &[OsString]) -> Result<ExitCode> {
     }
     Ok(ExitCode::SUCCESS)
 }
-
-pub const HELP: &str = "\
-lto-prune split: rewrite objects as if they had been built with -ffunction-sections
-
-Each function gets a section of its own (.text.NAME, with gcc's prefixes .text.hot., .text.unlikely. and so on), so that the
---gc-sections of any linker drops what a program can't reach, with nothing else to do at link time.
-
-Usage:
-  lto-prune split [--data] IN -o OUT                IN: an object, an archive, a folder of them, or - (standard input);
-                                                    OUT: a file, a new folder, or - (standard output)
-  lto-prune split [--data] --in-place FILE...       rewrite objects, archives and folders where they are
-
-Options:
-  --data                                            objects of data too, as with -fdata-sections
-  --report=FILE                                     what was divided and what was not, as JSON, in place of the text on
-                                                    standard error
-
-What can't be divided safely stays whole, and what is no object stays as it is. On an error nothing is written.
-
-Examples:
-  lto-prune split libz.a -o split/libz.a && gcc -Wl,--gc-sections main.o split/libz.a -o main
-  lto-prune split --data --in-place build/*.o
-";
 
 #[derive(Debug)]
 struct SplitRequest {

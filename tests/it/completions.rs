@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lto_prune::args::prune::options;
+use lto_prune::args::help;
 
 use crate::run::{Job, Session};
 use crate::tools;
@@ -33,7 +33,7 @@ fn every_option_is_completed_and_in_the_manual_page() {
     let words = words_of_help(&mut session);
     let manual = tools::repository().join("docs/lto-prune.1");
     let manual = std::fs::read_to_string(manual).unwrap().replace("\\-", "-");
-    for option in options::all() {
+    for option in help::prune_options() {
         let text = option.help.replace('\'', "\\(aq");
         session.check(
             manual.contains(&text),

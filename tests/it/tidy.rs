@@ -33,18 +33,7 @@ const HOMES: &[(&str, &[&str])] = &[
         ],
     ),
     // Our own command lines; the linker's is another language (src/args/).
-    (
-        "lexopt",
-        &[
-            "src/actions/emit.rs",
-            "src/advise/options.rs",
-            "src/audit/args.rs",
-            "src/bisect/options.rs",
-            "src/split/mod.rs",
-            "src/summarize/commands.rs",
-            "bench/src/main.rs",
-        ],
-    ),
+    ("lexopt", &["src/args/help.rs", "src/split/mod.rs", "src/summarize/commands.rs", "bench/src/main.rs"]),
     ("rayon", &["src/"]),
     (
         "signal_hook",

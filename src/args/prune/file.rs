@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::options::{self, OptionValue};
 use crate::args::environment::Environment;
+use crate::args::help::{OptionValue, prune_options};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::mapped::others_write;
 
@@ -63,7 +63,7 @@ pub(crate) fn words(env: &Environment<'_>, output: &Path) -> Result<Option<(Path
     let folder = folder.unwrap_or_default();
     let mut words = Vec::new();
     for (name, value) in &table {
-        if !options::all().any(|option| option.name == *name) {
+        if !prune_options().iter().any(|option| option.name == *name) {
             return Err(super::unknown(name).in_file(path.display().to_string()));
         }
         let values = match value {
@@ -99,7 +99,7 @@ fn word(name: &str, value: &Value, folder: &Path) -> Option<Option<OsString>> {
     let mut word = OsString::from(format!("--prune-{name}"));
     if let Some(value) = value {
         word.push("=");
-        let kind = options::all().find(|option| option.name == name).map(|option| option.value);
+        let kind = prune_options().into_iter().find(|option| option.name == name).map(|option| option.value);
         let is_path = matches!(kind, Some(OptionValue::File | OptionValue::Folder));
         // A linker may be named as a command.
         let is_command = name == "linker" && !value.contains('/');

@@ -85,7 +85,7 @@ fn named(
 /// A report says nothing of its file, or the differences don't add up.
 pub(crate) fn answer(old: &Model<'_>, new: &Model<'_>, request: &Request) -> Result<Answer> {
     let files = MatchedFiles::new(old, new);
-    let view = View::new(&[old, new], request.all, request.bss);
+    let view = View::new(&[old, new], request.has("all"), request.has("bss"));
     let (before, after) =
         (named(old, &files, true, request, view)?, named(new, &files, false, request, view)?);
     let total = |list: &[NamedBytes]| list.iter().map(|r| r.2).sum::<i64>();

@@ -82,7 +82,7 @@ impl PresenceFinding {
 /// The file with the list can't be read or is empty.
 pub(crate) fn names(request: &Request) -> Result<Vec<String>> {
     let mut names: Vec<String> = request.names.iter().map(|n| n.to_string_lossy().into_owned()).collect();
-    if let Some(path) = &request.reach.from {
+    if let Some(path) = request.value("from") {
         let text = std::fs::read_to_string(path);
         let text = text.map_err(|e| Error::io(Stage::Arguments, path, "read the list of symbols", e))?;
         let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
@@ -105,7 +105,7 @@ pub(crate) fn answer(
     request: &Request,
     env: &Environment<'_>,
 ) -> Result<Answer> {
-    let link = AuditedLink::new(model, program, request.reach.file_alone);
+    let link = AuditedLink::new(model, program, request.value("scope") == Some("file"));
     let findings: Vec<PresenceFinding> = names.iter().map(|name| link.finding(name)).collect();
     let mut table = Table::new("symbols", "", &["symbol", "verdict", "proved", "because"]);
     let mut paths = Table::new("paths", "shortest paths", &["symbol", "reference", "place", "to"]);
@@ -139,7 +139,7 @@ pub(crate) fn answer(
     let notes = doubts.iter().map(|(doubt, names)| format!("{} not proved: {doubt}.", of(names)));
     let document = match request.format {
         Format::Document(format @ (DocumentFormat::OpenVex | DocumentFormat::CycloneDx)) => {
-            vex::document(format, &link.statement(&findings), &request.reach, env)?
+            vex::document(format, &link.statement(&findings), request, env)?
         }
         _ => String::new(),
     };

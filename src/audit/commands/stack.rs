@@ -7,7 +7,6 @@ use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::elf::StackFile;
 use crate::audit::model::Model;
 use crate::audit::stack::{FoundCause, StackAssumptions, StackGraph, UnboundedCause};
-use crate::audit::stack_options::StackOptions;
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::mapped::MappedFile;
@@ -25,9 +24,9 @@ pub(crate) struct StackLimit {
 struct MappedFiles(Vec<(String, MappedFile)>);
 
 impl MappedFiles {
-    fn open(program: &Path, libraries: &[std::ffi::OsString]) -> Result<Self> {
+    fn open(program: &Path, request: &Request) -> Result<Self> {
         let mut files = Vec::new();
-        for path in std::iter::once(program).chain(libraries.iter().map(Path::new)) {
+        for path in std::iter::once(program).chain(request.values("library").map(Path::new)) {
             let file = MappedFile::open(path).map_err(|e| Error::io(Stage::Load, path, "read", e))?;
             files.push((path.display().to_string(), file));
         }
@@ -47,12 +46,12 @@ pub(crate) fn limits(
     model: &Model<'_>,
     program: &Path,
     entries: &[String],
-    options: &StackOptions,
+    request: &Request,
 ) -> Result<Vec<Option<StackLimit>>> {
-    let mapped = MappedFiles::open(program, &options.libraries)?;
+    let mapped = MappedFiles::open(program, request)?;
     let files = of_report(model, program, &mapped)?;
     let Some(file) = files.first() else { return Ok(Vec::new()) };
-    let assumptions = assumptions(model, file, options);
+    let assumptions = assumptions(model, file, request);
     let addresses: Vec<Vec<u64>> = entries.iter().map(|e| file.find(e)).collect();
     let graph = StackGraph::new(&files, &addresses.concat(), &assumptions);
     let worst = |addresses: &Vec<u64>| {
@@ -77,7 +76,7 @@ fn of_report<'m>(model: &Model<'_>, program: &Path, mapped: &'m MappedFiles) -> 
 }
 
 /// The callees of indirect calls by the options and by the report.
-fn assumptions(model: &Model<'_>, file: &StackFile<'_>, options: &StackOptions) -> StackAssumptions {
+fn assumptions(model: &Model<'_>, file: &StackFile<'_>, request: &Request) -> StackAssumptions {
     let mut sites: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     let symbol = |atom: u32| model.atoms.get(atom as usize).and_then(|a| Some((a, a.symbols.first()?)));
     for site in model.call_sites.iter().filter(|s| s.state == "resolved") {
@@ -93,7 +92,7 @@ fn assumptions(model: &Model<'_>, file: &StackFile<'_>, options: &StackOptions) 
         let at = address.wrapping_add(site.offset.wrapping_sub(atom.offset));
         sites.extend(targets.map(|targets| (at, targets)));
     }
-    StackAssumptions { bounds: options.bounds.clone(), callees: options.callees.clone(), sites }
+    StackAssumptions { sites, ..request.stack.clone() }
 }
 
 /// A chain of functions on one line.
@@ -118,12 +117,11 @@ fn in_words(graph: &StackGraph<'_, '_>, found: &FoundCause) -> String {
 /// # Errors
 /// The linked file can't be read, is not the one of the report, or has no function of a name.
 pub(crate) fn answer(model: &Model<'_>, program: &Path, request: &Request) -> Result<Answer> {
-    let options = &request.stack;
     let names: Vec<String> = request.names.iter().map(|n| n.to_string_lossy().into_owned()).collect();
-    let mapped = MappedFiles::open(program, &options.libraries)?;
+    let mapped = MappedFiles::open(program, request)?;
     let files = of_report(model, program, &mapped)?;
     let Some(file) = files.first() else { return Ok(Answer::default()) };
-    let assumptions = assumptions(model, file, options);
+    let assumptions = assumptions(model, file, request);
     let shown = program.display().to_string();
     let mut entries: Vec<(u64, &'static str)> = Vec::new();
     for name in &names {
@@ -136,7 +134,7 @@ pub(crate) fn answer(model: &Model<'_>, program: &Path, request: &Request) -> Re
     if names.is_empty() {
         entries = file.entries();
     }
-    if options.address_taken {
+    if request.has("address-taken") {
         entries.extend(file.address_taken().into_iter().map(|address| (address, "address taken")));
     }
     let addresses: Vec<u64> = entries.iter().map(|e| e.0).collect();

@@ -11,7 +11,7 @@ use crate::error::{Error, Result, Stage};
 /// # Errors
 /// The report says nothing of the linked file.
 pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Result<Answer> {
-    let view = View::new(&[model], request.all, request.bss);
+    let view = View::new(&[model], request.has("all"), request.has("bss"));
     let items = items(model, view)?;
     let total = items.iter().map(|i| i.bytes).sum::<i64>();
     if total != view.size(model) as i64 {
@@ -26,14 +26,14 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Result<Answer> {
     let mut notes = Vec::new();
     let whole = model.atoms.iter().filter(|a| !a.shares.is_empty() && a.placed.is_some() && a.kind == "code");
     let (bytes, sections) = whole.fold((0, 0), |(bytes, n), a| (bytes + a.size, n + 1));
-    if sections > 0 && !request.bss {
+    if sections > 0 && !request.has("bss") {
         notes.push(format!(
             "{} bytes of code are in {} sections that were left whole (audit limits says why): their symbols have the sizes that they say.",
             count(bytes),
             count(sections)
         ));
     }
-    notes.extend(model.report.unwind().filter(|_| !request.bss));
+    notes.extend(model.report.unwind().filter(|_| !request.has("bss")));
     let zero: u64 = model.parts.iter().filter(|p| p.category == "bss").map(|p| p.size).sum();
     if model.elf.is_some() {
         notes.push(nobody(model, &items, total));

@@ -133,13 +133,14 @@ pub(crate) fn why(model: &Model<'_>, name: &str, request: &Request) -> Result<An
         answer.tables.push(Table::new("path", "", &PATH));
         return Ok(answer);
     }
-    for pattern in &request.keep {
-        if !matching(model, std::slice::from_ref(pattern)).contains(&true) {
+    let keep: Vec<&str> = request.values("keep").collect();
+    for pattern in &keep {
+        if !matching(model, &[pattern]).contains(&true) {
             let message = format!("--keep={pattern}: no module in the link defines it");
             return Err(Error::new(Stage::Arguments, message).in_file(model.path.clone()));
         }
     }
-    let mains = is_main(model).into_iter().zip(matching(model, &request.keep)).enumerate();
+    let mains = is_main(model).into_iter().zip(matching(model, &keep)).enumerate();
     let stays: Vec<u32> = mains.filter(|(_, k)| k.0 || k.1).map(|(a, _)| a as u32).collect();
     let is_other = |a: &u32| is_live(a) && targets.binary_search(a).is_err();
     let stays: Vec<u32> = stays.into_iter().filter(is_other).collect();
@@ -212,7 +213,7 @@ fn cut_of(question: &QueryGraph<'_, '_>, request: &Request, answer: &mut Answer)
     answer.tables.push(table);
     answer.facts.push(("saves", bytes.into()));
     let all: u64 = question.weights.iter().sum();
-    if bytes > all / 2 && request.keep.is_empty() {
+    if bytes > all / 2 && !request.has("keep") {
         answer.notes.push(format!(
             "The cut takes {} of {} bytes; --keep=PATTERN says what has to stay, and the cut is made behind it.",
             count(bytes),
