@@ -357,7 +357,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
                 value = self.joined(number, value, new);
             }
             for i in 0..self.blocks[block].predecessors.len() {
-                let new = self.from_predecessor(self.blocks[block].predecessors[i] as usize, slot);
+                let new = self.predecessor_value(self.blocks[block].predecessors[i] as usize, slot);
                 value = self.joined(number, value, new);
             }
             if value == before {
@@ -375,7 +375,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
     }
 
     /// What a register holds at the end of a block, as far as it is computed yet.
-    fn from_predecessor(&mut self, block: usize, slot: RegisterId) -> SlotValue {
+    fn predecessor_value(&mut self, block: usize, slot: RegisterId) -> SlotValue {
         if registers::has(self.blocks[block].written, slot) {
             return self.at_end[block * SLOTS + usize::from(slot)];
         }
@@ -675,7 +675,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
             self.builder.flow(value, own, Some(0))?;
         }
         for i in 0..self.blocks[block].predecessors.len() {
-            let value = self.from_predecessor(self.blocks[block].predecessors[i] as usize, slot);
+            let value = self.predecessor_value(self.blocks[block].predecessors[i] as usize, slot);
             self.builder.flow(value, own, Some(0))?;
         }
         Ok(())
