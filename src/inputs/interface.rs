@@ -17,7 +17,7 @@ use summaries::format;
 
 use super::mapped::MappedFile;
 use crate::hashing::{with_checksum, without_checksum};
-use crate::made_ahead;
+use crate::precomputed;
 
 const MAGIC: [u8; 8] = *b"LTOIF\r\n\x1a";
 /// What the name of an interface has behind that of the input.
@@ -64,7 +64,7 @@ impl Interface {
             io::Error::new(io::ErrorKind::InvalidData, format!("{}: {message}", path.display()))
         };
         let damaged = || bad("the interface is damaged".to_owned());
-        let bytes = made_ahead::open(path, Some(input))?;
+        let bytes = precomputed::open(path, Some(input))?;
         let (contents, mut at) =
             format::decode_file::<InterfaceContents>(MAGIC, &bytes).map_err(|e| bad(e.to_string()))?;
         // Beside the file itself only summaries are read, and each has a checksum of its own.

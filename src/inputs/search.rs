@@ -19,7 +19,7 @@ use super::recognise::{is_foreign_elf, recognise};
 use super::scripts::ScriptInputs;
 use super::scripts::implicit::ScriptCommand;
 use crate::config::{Config, Dialect};
-use crate::made_ahead;
+use crate::precomputed;
 
 /// The search path of a link.
 #[derive(Debug)]
@@ -270,7 +270,7 @@ pub(super) fn open(config: &Config, path: &Path) -> io::Result<InputFile> {
     // One that can't be read is none: the file itself is here.
     let (interface, refused) = match made.map(|made| Interface::open(&made, path, false)) {
         Some(Ok((interface, _))) => (Some(interface), None),
-        Some(Err(error)) => (None, made_ahead::refusal(&error)),
+        Some(Err(error)) => (None, precomputed::refusal(&error)),
         None => (None, None),
     };
     Ok(InputFile { path: path.to_owned(), kind, bytes, interface, refused })
