@@ -29,7 +29,7 @@ pub enum Icf {
 
 /// The linker flavor, whose rules hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Dialect {
+pub enum Flavor {
     #[default]
     Lld,
     Mold,
@@ -53,7 +53,7 @@ pub enum OutputKind {
 #[derive(Debug, Clone, Default)]
 pub struct Linker {
     pub path: PathBuf,
-    pub dialect: Dialect,
+    pub flavor: Flavor,
     /// Whether neither an option nor the name of a shim selects the linker.
     pub is_our_choice: bool,
 }
@@ -416,7 +416,7 @@ impl Config {
 
     /// Whether lld collects dead sections of the objects that it gets. No object has to be rewritten for those.
     pub fn lld_collects(&self) -> bool {
-        self.gc_sections && self.linker.dialect == Dialect::Lld
+        self.gc_sections && self.linker.flavor == Flavor::Lld
     }
 
     /// Whether modified objects lose their debug information.

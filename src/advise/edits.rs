@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::command::{LinkCommand, LinkWord, base_name};
 use crate::args::linker::PREFERS_LLD;
 use crate::args::words;
-use crate::config::Dialect;
-use crate::report::dialect_name;
+use crate::config::Flavor;
+use crate::report::flavor_name;
 
 /// A change of the link command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) enum Edit {
     /// lto-prune stands in front of the linker.
     LtoPrune,
     // Another linker links.
-    Linker(Dialect, PathBuf),
+    Linker(Flavor, PathBuf),
     // The linker receives these words.
     Words(&'static [&'static str]),
     /// A program no longer exports all of its global symbols.
@@ -49,7 +49,7 @@ pub(super) fn change<'c>(link: &'c LinkCommand, edits: &[Edit], shims: &OsStr) -
     let mut change = CommandChange::default();
     let shim = || Path::new(shims).join(PREFERS_LLD);
     let chosen = edits.iter().find_map(|edit| match edit {
-        Edit::Linker(dialect, path) => Some((*dialect, path)),
+        Edit::Linker(flavor, path) => Some((*flavor, path)),
         _ => None,
     });
     let is_pruned = edits.contains(&Edit::LtoPrune);
@@ -58,7 +58,7 @@ pub(super) fn change<'c>(link: &'c LinkCommand, edits: &[Edit], shims: &OsStr) -
     match (link.is_driver, link.ld_path()) {
         (true, None) => {
             change.added.extend(is_pruned.then(|| ["-B".into(), shims.to_owned()]).into_iter().flatten());
-            change.added.extend(chosen.iter().flat_map(|(dialect, path)| choice(link, *dialect, path)));
+            change.added.extend(chosen.iter().flat_map(|(flavor, path)| choice(link, *flavor, path)));
         }
         (true, Some(old)) if is_pruned => {
             change.added.push(option("--ld-path=", shim().as_os_str()));
@@ -94,18 +94,18 @@ pub(super) fn exports(link: &LinkCommand) -> impl Iterator<Item = &LinkWord> {
 }
 
 /// The words that make a driver call this linker.
-fn choice(link: &LinkCommand, dialect: Dialect, path: &Path) -> Vec<OsString> {
+fn choice(link: &LinkCommand, flavor: Flavor, path: &Path) -> Vec<OsString> {
     let is_clang = base_name(&link.linker_or_driver()).contains("clang");
-    if dialect == Dialect::Wild && is_clang {
+    if flavor == Flavor::Wild && is_clang {
         return vec![OsString::from_vec([b"--ld-path=", path.as_os_str().as_bytes()].concat())];
     }
     let mut out = Vec::new();
     // gcc finds it by this name only; clang looks in its own folder, too.
-    let folder = path.parent().filter(|_| dialect == Dialect::Lld && !is_clang);
+    let folder = path.parent().filter(|_| flavor == Flavor::Lld && !is_clang);
     if let Some(folder) = folder.filter(|folder| !is_on_path(&folder.join("ld.lld"))) {
         out.extend(["-B".into(), folder.as_os_str().to_owned()]);
     }
-    out.push(format!("-fuse-ld={}", dialect_name(dialect)).into());
+    out.push(format!("-fuse-ld={}", flavor_name(flavor)).into());
     out
 }
 

@@ -17,7 +17,7 @@ use crate::args::{Environment, help, linker};
 use crate::audit;
 use crate::error::{Error, Result, Stage};
 use crate::process_group::Signals;
-use crate::report::dialect_name;
+use crate::report::flavor_name;
 use command::LinkCommand;
 use laboratory::{AdviseOptions, Ended, Laboratory};
 use text::LinkSituation;
@@ -81,10 +81,10 @@ fn advise(
         let message = format!("the test fails with the link as it is: {why}");
         return Err(Error::new(Stage::Link, format!("advise: {message}")).into());
     }
-    let dialect = laboratory.version()?.lines().find_map(linker_of_line);
-    let situation = LinkSituation { link: &laboratory.link, dialect, facts: &base.facts, is_pruned };
+    let flavor = laboratory.version()?.lines().find_map(linker_of_line);
+    let situation = LinkSituation { link: &laboratory.link, flavor, facts: &base.facts, is_pruned };
     let trials = text::run(&laboratory, &base.facts, text::variants(&situation, env))?;
-    let name = dialect.map_or("an unknown linker", dialect_name);
+    let name = flavor.map_or("an unknown linker", flavor_name);
     let linker = if is_pruned { format!("lto-prune and {name}") } else { name.to_owned() };
     let screen = audit::screen(format, env);
     let answer = text::answer(&laboratory, &linker, &base, &trials, format, screen.width.is_some());
@@ -92,9 +92,9 @@ fn advise(
 }
 
 /// The linker that a line of `--version` names. gcc prints its command before, which may have any name in it.
-fn linker_of_line(line: &str) -> Option<crate::config::Dialect> {
+fn linker_of_line(line: &str) -> Option<crate::config::Flavor> {
     let is_version = !line.contains(" -o ") && !line.starts_with("collect2");
-    is_version.then(|| linker::dialect_of_version(line)).flatten()
+    is_version.then(|| linker::flavor_of_version(line)).flatten()
 }
 
 /// Unpack an archive; the result is its link.
@@ -110,15 +110,15 @@ fn unpack(archive: &Path, folder: &Path, env: &Environment<'_>) -> Result<LinkCo
     let version =
         version.map_err(|e| Error::io(Stage::Load, archive, "find version.txt in the archive", e))?;
     let line = version.lines().find_map(|line| line.strip_prefix("linker: "));
-    let Some((path, dialect)) = line.and_then(|line| line.strip_suffix(')')?.rsplit_once(" (")) else {
+    let Some((path, flavor)) = line.and_then(|line| line.strip_suffix(')')?.rsplit_once(" (")) else {
         let error = Error::new(Stage::Load, "version.txt of the archive names no linker");
         return Err(error.in_file(archive.display().to_string()));
     };
     // It was made on another machine, perhaps: then the linker of that kind is taken.
-    let found = match (Path::new(path).is_file(), dialect) {
+    let found = match (Path::new(path).is_file(), flavor) {
         (true, _) => linker::choose(Some(Path::new(path)), None, env),
         (false, "Lld") => linker::choose(None, None, env),
-        (false, _) => linker::choose(Some(Path::new(&dialect.to_lowercase())), None, env),
+        (false, _) => linker::choose(Some(Path::new(&flavor.to_lowercase())), None, env),
     }?;
     let mut response = OsString::from("@");
     response.push(folder.join("response.txt"));

@@ -10,9 +10,9 @@ use super::edits::{Edit, exports, shown};
 use super::laboratory::{Ended, Laboratory, LinkFailure, LinkMeasure, LinkedFacts};
 use crate::args::{Environment, linker};
 use crate::audit::table::{Answer, Cell, Format, Table, count};
-use crate::config::Dialect;
+use crate::config::Flavor;
 use crate::error::Result;
-use crate::report::dialect_name;
+use crate::report::flavor_name;
 
 /// Flags of so many bytes are shown whole on a screen of 80 columns, if sizes have seven digits.
 const UNCUT_FLAGS: usize = 35;
@@ -279,7 +279,7 @@ pub(super) struct Variant {
 #[derive(Debug)]
 pub(super) struct LinkSituation<'a> {
     pub(super) link: &'a LinkCommand,
-    pub(super) dialect: Option<Dialect>,
+    pub(super) flavor: Option<Flavor>,
     pub(super) facts: &'a LinkedFacts,
     // lto-prune links it already.
     pub(super) is_pruned: bool,
@@ -305,7 +305,7 @@ const ICF: &[&str] = &["--icf=safe"];
 
 // The experiments for a link.
 pub(super) fn variants(situation: &LinkSituation<'_>, env: &Environment<'_>) -> Vec<Variant> {
-    let LinkSituation { link, dialect, facts, is_pruned } = *situation;
+    let LinkSituation { link, flavor, facts, is_pruned } = *situation;
     let mut out = Vec::new();
     let mut add = |name: &str, edits: Vec<Edit>| out.push(Variant { name: name.to_owned(), edits });
     let is_new = |words: &&(&str, &'static [&'static str])| !link.has(words.1);
@@ -332,11 +332,11 @@ pub(super) fn variants(situation: &LinkSituation<'_>, env: &Environment<'_>) -> 
     {
         add(&format!("lto-prune-{name}"), [prune(), vec![Edit::Words(words)]].concat());
     }
-    if dialect.is_some_and(folds) && !link.has(ICF) {
+    if flavor.is_some_and(folds) && !link.has(ICF) {
         add("icf", vec![Edit::Words(ICF)]);
     }
-    for other in installed(env).into_iter().filter(|other| Some(other.0) != dialect) {
-        let name = dialect_name(other.0);
+    for other in installed(env).into_iter().filter(|other| Some(other.0) != flavor) {
+        let name = flavor_name(other.0);
         let edit = Edit::Linker(other.0, other.1);
         add(name, vec![edit.clone()]);
         if folds(other.0) && !link.has(ICF) {
@@ -347,25 +347,25 @@ pub(super) fn variants(situation: &LinkSituation<'_>, env: &Environment<'_>) -> 
 }
 
 // Whether a linker has `--icf=safe`.
-fn folds(dialect: Dialect) -> bool {
-    matches!(dialect, Dialect::Lld | Dialect::Gold | Dialect::Mold)
+fn folds(flavor: Flavor) -> bool {
+    matches!(flavor, Flavor::Lld | Flavor::Gold | Flavor::Mold)
 }
 
 // The linkers that `PATH` has.
-fn installed(env: &Environment<'_>) -> Vec<(Dialect, PathBuf)> {
+fn installed(env: &Environment<'_>) -> Vec<(Flavor, PathBuf)> {
     let lookup = |name: &str| (name == "PATH").then(|| env.get(name)).flatten();
     let env = Environment::new(&lookup);
     let named = [
-        (Dialect::Bfd, Some("bfd")),
-        (Dialect::Gold, Some("gold")),
-        (Dialect::Lld, None),
-        (Dialect::Mold, Some("mold")),
-        (Dialect::Wild, Some("wild")),
+        (Flavor::Bfd, Some("bfd")),
+        (Flavor::Gold, Some("gold")),
+        (Flavor::Lld, None),
+        (Flavor::Mold, Some("mold")),
+        (Flavor::Wild, Some("wild")),
     ];
-    let find = |(dialect, name): (Dialect, Option<&str>)| {
+    let find = |(flavor, name): (Flavor, Option<&str>)| {
         let found = linker::choose(name.map(Path::new), None, &env).ok()?;
-        let path = if dialect == Dialect::Lld { unversioned(found.path) } else { found.path };
-        (found.dialect == dialect).then_some((dialect, path))
+        let path = if flavor == Flavor::Lld { unversioned(found.path) } else { found.path };
+        (found.flavor == flavor).then_some((flavor, path))
     };
     named.into_iter().filter_map(find).collect()
 }

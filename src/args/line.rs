@@ -1,7 +1,7 @@
 //! The parser of the linker's command line: every word is classified, and the options that matter to pruning get their meaning.
 //!
 //! Later options override earlier ones as linkers do; input state (`--as-needed`, `-Bstatic`...) is folded into each input. The
-//! dialect decides how an option is read that linkers read differently.
+//! flavor decides how an option is read that linkers read differently.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use super::table::{self, Arity};
 use crate::config::{
-    Config, Defsym, Dialect, Icf, InputArg, InputState, LineArg, Linker, OptRemarks, OutputKind, PruneOptions,
+    Config, Defsym, Flavor, Icf, InputArg, InputState, LineArg, Linker, OptRemarks, OutputKind, PruneOptions,
 };
 
 /// Facts that are known only at the end of the line.
@@ -80,7 +80,7 @@ pub(super) fn interpret(words: Vec<OsString>, linker: Linker, prune: PruneOption
             let (state, lib) = parser.input_state();
             parser.input(InputArg::File { path: word.clone(), state, lib });
         } else if bytes == b"--" {
-            only_inputs = matches!(parser.config.linker.dialect, Dialect::Bfd | Dialect::Gold);
+            only_inputs = matches!(parser.config.linker.flavor, Flavor::Bfd | Flavor::Gold);
             parser.config.line.push(LineArg::Other(vec![word.clone()]));
         } else {
             let opt = parser.option(word, &mut rest);
@@ -97,7 +97,7 @@ fn empty(linker: Linker, prune: PruneOptions) -> Config {
     Config {
         output: PathBuf::from("a.out"),
         prune,
-        gc_sections: linker.dialect == Dialect::Wild,
+        gc_sections: linker.flavor == Flavor::Wild,
         linker,
         init: "_init".to_owned(),
         fini: "_fini".to_owned(),
@@ -107,8 +107,8 @@ fn empty(linker: Linker, prune: PruneOptions) -> Config {
 }
 
 impl LineParser {
-    fn dialect(&self) -> Dialect {
-        self.config.linker.dialect
+    fn flavor(&self) -> Flavor {
+        self.config.linker.flavor
     }
 
     fn input(&mut self, input: InputArg) {
@@ -120,7 +120,7 @@ impl LineParser {
     /// it implies `--as-needed`, and `--whole-archive` ends it.
     fn input_state(&self) -> (InputState, bool) {
         let mut state = self.state;
-        let wild = self.dialect() == Dialect::Wild;
+        let wild = self.flavor() == Flavor::Wild;
         let lib = self.lib && !(wild && state.whole_archive);
         state.as_needed |= wild && lib;
         (state, lib)
@@ -128,7 +128,7 @@ impl LineParser {
 
     /// Split `word` into option and value, taking the next word where the option needs it.
     fn option(&self, word: &OsStr, rest: &mut std::slice::Iter<'_, OsString>) -> Opt {
-        let dialect = self.dialect();
+        let flavor = self.flavor();
         let bytes = word.as_bytes();
         let single = !bytes.starts_with(b"--");
         let body = bytes.get(if single { 1 } else { 2 }..).unwrap_or_default();
@@ -146,7 +146,7 @@ impl LineParser {
             }
         };
         if name.len() > 1
-            && let Some(arity) = table::long(dialect, &name, single)
+            && let Some(arity) = table::long(flavor, &name, single)
         {
             opt.value = joined;
             if arity == Arity::Value && opt.value.is_none() {
@@ -154,12 +154,12 @@ impl LineParser {
             }
             return opt;
         }
-        if table::is_prefix(dialect, &name, single) {
+        if table::is_prefix(flavor, &name, single) {
             opt.is_prefix = true;
             return opt;
         }
         if let (true, [letter, value @ ..]) = (single, body)
-            && table::short_takes_value(dialect, *letter)
+            && table::short_takes_value(flavor, *letter)
         {
             opt.name = char::from(*letter).to_string();
             match value {
@@ -209,10 +209,10 @@ impl LineParser {
     }
 
     fn apply(&mut self, opt: Opt) {
-        let bfd = self.dialect() == Dialect::Bfd;
-        let gold = self.dialect() == Dialect::Gold;
-        let wild = self.dialect() == Dialect::Wild;
-        let mold = self.dialect() == Dialect::Mold;
+        let bfd = self.flavor() == Flavor::Bfd;
+        let gold = self.flavor() == Flavor::Gold;
+        let wild = self.flavor() == Flavor::Wild;
+        let mold = self.flavor() == Flavor::Mold;
         if opt.is_prefix || opt.value.is_some() && takes_no_value(&opt.name) {
             self.unmodelled(&opt);
         }
@@ -381,7 +381,7 @@ impl LineParser {
                 self.config.explaining.push(opt.spelling());
             }
             // They write other files than the output.
-            "save-temps" if self.dialect() == Dialect::Lld => self.config.explaining.push(opt.spelling()),
+            "save-temps" if self.flavor() == Flavor::Lld => self.config.explaining.push(opt.spelling()),
             "repro" if mold => self.config.explaining.push(opt.spelling()),
             // Archives that stand for others and libraries that are named again are not on the pruned line.
             "t" | "trace" => self.config.explaining.push(opt.spelling()),
@@ -390,10 +390,10 @@ impl LineParser {
             "keep-unique" => self.config.keep_unique.push(opt.text()),
             "allow-multiple-definition" => self.config.allow_multiple_definition = true,
             "no-allow-multiple-definition" => self.config.allow_multiple_definition = false,
-            "fat-lto-objects" => self.config.fat_lto_objects = self.dialect() == Dialect::Lld,
+            "fat-lto-objects" => self.config.fat_lto_objects = self.flavor() == Flavor::Lld,
             "no-fat-lto-objects" => self.config.fat_lto_objects = false,
 
-            _ if changes_inputs(&opt, self.dialect()) => self.unmodelled(&opt),
+            _ if changes_inputs(&opt, self.flavor()) => self.unmodelled(&opt),
             _ => {}
         }
         self.config.line.push(LineArg::Other(opt.words));
@@ -407,12 +407,12 @@ impl LineParser {
         match opt.text().as_str() {
             "defs" => self.modes.undefined_is_reported = Some(true),
             // The others don't know it, or mean nothing by it.
-            "undefs" if matches!(self.dialect(), Dialect::Lld | Dialect::Bfd | Dialect::Wild) => {
+            "undefs" if matches!(self.flavor(), Flavor::Lld | Flavor::Bfd | Flavor::Wild) => {
                 self.modes.undefined_is_reported = Some(false);
             }
             "execstack" | "execstack-if-needed" => self.config.execstack = Some(true),
             // Of the two gold takes `execstack`, wherever it stands.
-            "noexecstack" if self.dialect() == Dialect::Gold && self.config.execstack == Some(true) => {}
+            "noexecstack" if self.flavor() == Flavor::Gold && self.config.execstack == Some(true) => {}
             "noexecstack" => self.config.execstack = Some(false),
             "muldefs" => self.config.allow_multiple_definition = true,
             "start-stop-gc" => self.config.start_stop_gc = Some(true),
@@ -425,7 +425,7 @@ impl LineParser {
         if self.group {
             self.config.malformed.push("a group without an end".to_owned());
         }
-        if self.lib && self.dialect() == Dialect::Gold {
+        if self.lib && self.flavor() == Flavor::Gold {
             self.config.malformed.push("--start-lib without an end".to_owned());
         }
         let modes = self.modes;
@@ -446,7 +446,7 @@ impl LineParser {
         };
         let complete = !matches!(config.output_kind, OutputKind::Shared | OutputKind::Relocatable);
         config.undefined_is_reported = modes.undefined_is_reported.unwrap_or(complete);
-        if config.linker.dialect == Dialect::Gold && modes.static_ {
+        if config.linker.flavor == Flavor::Gold && modes.static_ {
             for input in &mut config.inputs {
                 if let InputArg::File { state, .. } | InputArg::Library { state, .. } = input {
                     state.static_only = true;
@@ -469,10 +469,10 @@ fn takes_no_value(name: &str) -> bool {
 }
 
 /// Options that add, remove or reinterpret inputs, and that we don't model.
-fn changes_inputs(opt: &Opt, dialect: Dialect) -> bool {
+fn changes_inputs(opt: &Opt, flavor: Flavor) -> bool {
     let value = opt.text();
     match opt.name.as_str() {
-        "b" | "format" if dialect == Dialect::Bfd => !matches!(value.as_str(), "default" | "elf64-x86-64"),
+        "b" | "format" if flavor == Flavor::Bfd => !matches!(value.as_str(), "default" | "elf64-x86-64"),
         "b" | "format" => !matches!(value.as_str(), "default" | "elf" | "elf64-x86-64"),
         "m" => !matches!(value.as_str(), "elf_x86_64" | "elf_x86_64_fbsd" | "elf_x86_64_sol2"),
         "oformat" => value != "elf64-x86-64",
@@ -488,10 +488,10 @@ fn changes_inputs(opt: &Opt, dialect: Dialect) -> bool {
         }
         "incremental" | "incremental-full" | "incremental-update" | "incremental-base" => true,
         "embedded-relocs" | "split-by-reloc" | "split-by-file" => true,
-        "copy-dt-needed-entries" | "add-needed" => dialect == Dialect::Bfd,
+        "copy-dt-needed-entries" | "add-needed" => flavor == Flavor::Bfd,
         // They write other files, or print names of inputs and symbols.
         "write-layout" | "write-trace" | "write-gc-stats" | "sym-info" | "trace" | "t" => {
-            dialect == Dialect::Wild
+            flavor == Flavor::Wild
         }
         _ => false,
     }

@@ -1,7 +1,7 @@
-//! The linker to call: its executable and its dialect.
+//! The linker to call: its executable and its flavor.
 //!
 //! A shim stands for the linker of its name, which is looked up where the compiler driver looks for it. The result is
-//! never lto-prune: each candidate is compared with the running executable by device and inode. The dialect is known by
+//! never lto-prune: each candidate is compared with the running executable by device and inode. The flavor is known by
 //! the name of the file, links resolved, or else by its `--version`.
 
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::args::environment::Environment;
-use crate::config::{Dialect, Linker};
+use crate::config::{Flavor, Linker};
 use crate::error::{Error, Result, Stage};
 
 /// The environment variable that names the linker.
@@ -208,36 +208,36 @@ fn folder_of_clang() -> Option<PathBuf> {
 fn identified(path: PathBuf, is_our_choice: bool) -> Linker {
     let resolved = path.canonicalize().ok();
     let by_name = resolved.as_deref().and_then(dialect_of_name).or_else(|| dialect_of_name(&path));
-    let dialect = by_name.or_else(|| dialect_of_version(&version_text(&path)));
+    let flavor = by_name.or_else(|| flavor_of_version(&version_text(&path)));
     // An unknown linker is treated as GNU ld, which every linker imitates. If it resolves a symbol in another way, verify finds a
     // difference in the output.
-    Linker { path, dialect: dialect.unwrap_or(Dialect::Bfd), is_our_choice }
+    Linker { path, flavor: flavor.unwrap_or(Flavor::Bfd), is_our_choice }
 }
 
-/// The dialect that a basename names, if it names one linker: `ld.lld-19`, `x86_64-linux-gnu-ld.bfd`, `mold`.
-pub fn dialect_of_name(path: &Path) -> Option<Dialect> {
+/// The flavor that a basename names, if it names one linker: `ld.lld-19`, `x86_64-linux-gnu-ld.bfd`, `mold`.
+pub fn dialect_of_name(path: &Path) -> Option<Flavor> {
     let name = path.file_name()?.to_str()?;
     let last = name.rsplit_once("ld.").map_or(name, |(_, last)| last);
     let stem = last.split_once('-').map_or(last, |(stem, _)| stem);
     match stem {
-        "lld" => Some(Dialect::Lld),
-        "mold" => Some(Dialect::Mold),
-        "bfd" => Some(Dialect::Bfd),
-        "gold" => Some(Dialect::Gold),
-        "wild" => Some(Dialect::Wild),
+        "lld" => Some(Flavor::Lld),
+        "mold" => Some(Flavor::Mold),
+        "bfd" => Some(Flavor::Bfd),
+        "gold" => Some(Flavor::Gold),
+        "wild" => Some(Flavor::Wild),
         _ => None,
     }
 }
 
-/// The dialect that the first line of `--version` names.
-pub fn dialect_of_version(text: &str) -> Option<Dialect> {
+/// The flavor that the first line of `--version` names.
+pub fn flavor_of_version(text: &str) -> Option<Flavor> {
     let line = text.lines().next()?;
     // Order matters: lld and mold say "compatible with GNU linkers", gold comes from "GNU Binutils".
-    [("LLD", Dialect::Lld), ("mold", Dialect::Mold), ("Wild", Dialect::Wild), ("GNU gold", Dialect::Gold)]
+    [("LLD", Flavor::Lld), ("mold", Flavor::Mold), ("Wild", Flavor::Wild), ("GNU gold", Flavor::Gold)]
         .into_iter()
-        .chain([("wild", Dialect::Wild), ("GNU ld", Dialect::Bfd)])
+        .chain([("wild", Flavor::Wild), ("GNU ld", Flavor::Bfd)])
         .find(|(mark, _)| line.contains(mark))
-        .map(|(_, dialect)| dialect)
+        .map(|(_, flavor)| flavor)
 }
 
 fn version_text(path: &Path) -> String {
@@ -253,20 +253,20 @@ mod tests {
     #[test]
     fn names_and_versions() {
         let by_name = |name: &str| dialect_of_name(Path::new(name));
-        assert_eq!(by_name("/usr/bin/ld.lld-19"), Some(Dialect::Lld));
-        assert_eq!(by_name("/usr/bin/x86_64-linux-gnu-ld.bfd"), Some(Dialect::Bfd));
-        assert_eq!(by_name("ld.gold"), Some(Dialect::Gold));
-        assert_eq!(by_name("mold"), Some(Dialect::Mold));
-        assert_eq!(by_name("ld.mold"), Some(Dialect::Mold));
-        assert_eq!(by_name("wild"), Some(Dialect::Wild));
+        assert_eq!(by_name("/usr/bin/ld.lld-19"), Some(Flavor::Lld));
+        assert_eq!(by_name("/usr/bin/x86_64-linux-gnu-ld.bfd"), Some(Flavor::Bfd));
+        assert_eq!(by_name("ld.gold"), Some(Flavor::Gold));
+        assert_eq!(by_name("mold"), Some(Flavor::Mold));
+        assert_eq!(by_name("ld.mold"), Some(Flavor::Mold));
+        assert_eq!(by_name("wild"), Some(Flavor::Wild));
         assert_eq!(by_name("/usr/bin/ld"), None);
         assert_eq!(by_name("x86_64-linux-gnu-ld"), None);
-        let by_text = dialect_of_version;
-        assert_eq!(by_text("Debian LLD 19.1.7 (compatible with GNU linkers)\n"), Some(Dialect::Lld));
-        assert_eq!(by_text("mold 1.10.1 (compatible with GNU ld)"), Some(Dialect::Mold));
-        assert_eq!(by_text("GNU gold (GNU Binutils for Debian 2.40) 1.16"), Some(Dialect::Gold));
-        assert_eq!(by_text("GNU ld (GNU Binutils for Debian) 2.40\nCopyright"), Some(Dialect::Bfd));
-        assert_eq!(by_text("Wild version 0.8.0 (compatible with GNU linkers)"), Some(Dialect::Wild));
+        let by_text = flavor_of_version;
+        assert_eq!(by_text("Debian LLD 19.1.7 (compatible with GNU linkers)\n"), Some(Flavor::Lld));
+        assert_eq!(by_text("mold 1.10.1 (compatible with GNU ld)"), Some(Flavor::Mold));
+        assert_eq!(by_text("GNU gold (GNU Binutils for Debian 2.40) 1.16"), Some(Flavor::Gold));
+        assert_eq!(by_text("GNU ld (GNU Binutils for Debian) 2.40\nCopyright"), Some(Flavor::Bfd));
+        assert_eq!(by_text("Wild version 0.8.0 (compatible with GNU linkers)"), Some(Flavor::Wild));
         assert_eq!(by_text("something else"), None);
     }
 
@@ -293,7 +293,7 @@ mod tests {
         assert!(choose_in(dir.path(), None, None).is_err());
         executable(&at("ld"));
         let fallback = choose_in(dir.path(), None, None).unwrap();
-        assert_eq!((fallback.path, fallback.dialect), (at("ld"), Dialect::Bfd));
+        assert_eq!((fallback.path, fallback.flavor), (at("ld"), Flavor::Bfd));
         executable(&at("ld.lld-9"));
         executable(&at("ld.lld-14"));
         std::fs::write(at("ld.lld-20"), "not executable").unwrap();

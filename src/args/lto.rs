@@ -9,7 +9,7 @@
 use std::ffi::OsString;
 
 use super::table::{self, Arity};
-use crate::config::Dialect;
+use crate::config::Flavor;
 
 /// Options that act on what is kept, as [`LtoOption::word`] spells them; longer words may begin with those that end in `=` or `-`.
 const MODELLED: &[&str] = &[
@@ -128,7 +128,7 @@ fn options(args: &[OsString]) -> Vec<LtoOption> {
         if is_library || !concerns {
             continue;
         }
-        let option = match table::long(Dialect::Lld, option, false) == Some(Arity::Value) {
+        let option = match table::long(Flavor::Lld, option, false) == Some(Arity::Value) {
             true => format!("{option}={}", words.next().unwrap_or_default()),
             false => option.to_owned(),
         };

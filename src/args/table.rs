@@ -5,7 +5,7 @@
 //! take the value of an option for an input. The flags are needed because a single dash may begin a short option with a joined
 //! value: `-export-dynamic` is no `-e xport-dynamic`, but for lld `-export-dynamic-symbol` is one.
 
-use crate::config::Dialect;
+use crate::config::Flavor;
 
 type Linkers = u8;
 
@@ -15,13 +15,13 @@ const GOLD: Linkers = 4;
 const MOLD: Linkers = 8;
 const WILD: Linkers = 16;
 
-fn bit(dialect: Dialect) -> Linkers {
-    match dialect {
-        Dialect::Lld => LLD,
-        Dialect::Bfd => BFD,
-        Dialect::Gold => GOLD,
-        Dialect::Mold => MOLD,
-        Dialect::Wild => WILD,
+fn bit(flavor: Flavor) -> Linkers {
+    match flavor {
+        Flavor::Lld => LLD,
+        Flavor::Bfd => BFD,
+        Flavor::Gold => GOLD,
+        Flavor::Mold => MOLD,
+        Flavor::Wild => WILD,
     }
 }
 
@@ -35,12 +35,12 @@ pub(super) enum Arity {
 }
 
 /// The arity of long option `name`; `None` if the linker has no such option with that many dashes.
-pub(super) fn long(dialect: Dialect, name: &str, single_dash: bool) -> Option<Arity> {
-    if single_dash && two_dashes(name) & bit(dialect) != 0 {
+pub(super) fn long(flavor: Flavor, name: &str, single_dash: bool) -> Option<Arity> {
+    if single_dash && two_dashes(name) & bit(flavor) != 0 {
         return None;
     }
     let of_some = VALUES_OF.iter().find(|(n, _)| *n == name).map_or(0, |(_, linkers)| *linkers);
-    if of_some & bit(dialect) != 0 || VALUES.binary_search(&name).is_ok() {
+    if of_some & bit(flavor) != 0 || VALUES.binary_search(&name).is_ok() {
         return Some(Arity::Value);
     }
     names().any(|n| n == name).then_some(Arity::Flag)
@@ -52,12 +52,12 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Whether GNU ld may complete `name` to a longer option, as `getopt_long_only` does.
-pub(super) fn is_prefix(dialect: Dialect, name: &str, single_dash: bool) -> bool {
+pub(super) fn is_prefix(flavor: Flavor, name: &str, single_dash: bool) -> bool {
     let mut names = names();
     let is_completed = |n: &str| n.starts_with(name) && !(single_dash && two_dashes(n) & BFD != 0);
-    dialect == Dialect::Bfd
+    flavor == Flavor::Bfd
         && name.len() > 1
-        && long(dialect, name, single_dash).is_none()
+        && long(flavor, name, single_dash).is_none()
         && names.any(is_completed)
 }
 
@@ -67,13 +67,13 @@ pub(crate) fn may_abbreviate(name: &str, full: &str) -> bool {
 }
 
 /// Whether short option `letter` takes a value, joined or from the next word.
-pub(super) fn short_takes_value(dialect: Dialect, letter: u8) -> bool {
-    let letters: &[u8] = match dialect {
-        Dialect::Lld => b"FILORTbefhlmouyz",
-        Dialect::Bfd => b"AFGILOPRTYabcefhlmouyz",
-        Dialect::Gold => b"FILORTYbefhlmouyz",
-        Dialect::Mold => b"CFILORTefhlmouyz",
-        Dialect::Wild => b"LORTefhlmotuz",
+pub(super) fn short_takes_value(flavor: Flavor, letter: u8) -> bool {
+    let letters: &[u8] = match flavor {
+        Flavor::Lld => b"FILORTbefhlmouyz",
+        Flavor::Bfd => b"AFGILOPRTYabcefhlmouyz",
+        Flavor::Gold => b"FILORTYbefhlmouyz",
+        Flavor::Mold => b"CFILORTefhlmouyz",
+        Flavor::Wild => b"LORTefhlmotuz",
     };
     letters.contains(&letter)
 }

@@ -15,7 +15,7 @@ use object::read::{ReadCache, ReadRef};
 use summaries::bitcode;
 
 use crate::args::{self, Environment, linker};
-use crate::config::{Config, Dialect, InputArg};
+use crate::config::{Config, Flavor, InputArg};
 use crate::error::Result;
 use crate::inputs::FileKind;
 use crate::inputs::archive;
@@ -36,7 +36,7 @@ struct LtoFiles {
 /// # Errors
 /// The line needs GNU ld, and it is not installed.
 pub(super) fn suited(mut config: Config, words: &[OsString], env: &Environment<'_>) -> Result<Config> {
-    if !config.linker.is_our_choice || config.linker.dialect != Dialect::Lld {
+    if !config.linker.is_our_choice || config.linker.flavor != Flavor::Lld {
         return Ok(config);
     }
     let files = LtoFiles::of_line(&config);

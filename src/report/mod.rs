@@ -19,7 +19,7 @@ pub mod table;
 pub mod why;
 
 pub use answer::{LinkAnswer, LinkerEnd};
-pub(crate) use names::dialect_name;
+pub(crate) use names::flavor_name;
 use names::is_start_file;
 pub(crate) use names::is_start_file_name;
 pub use names::{Facts, FixedWord, NotDone, describe, edge_kind_name};
@@ -95,7 +95,7 @@ impl Report {
             tool: format!("lto-prune {}", env!("CARGO_PKG_VERSION")),
             linker: LinkerReport {
                 path: config.linker.path.display().to_string(),
-                dialect: dialect_name(config.linker.dialect).into(),
+                flavor: flavor_name(config.linker.flavor).into(),
                 gc_sections: config.gc_sections,
                 icf: icf_name(config.icf).into(),
             },

@@ -7,7 +7,7 @@ use summaries::{
     AtomKind, Binding, Definition, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolIdx, SymbolKind,
 };
 
-use crate::config::{Config, Dialect, Icf, Level};
+use crate::config::{Config, Flavor, Icf, Level};
 use crate::error::lossy;
 use crate::ids::{AtomId, ModuleId};
 use crate::index::{EdgeKind, Index, RemovedUnwind};
@@ -21,13 +21,13 @@ use crate::terminal::printable;
 /// A word of a fixed list, owned if it was read.
 pub type FixedWord = Cow<'static, str>;
 
-pub(crate) fn dialect_name(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Lld => "lld",
-        Dialect::Mold => "mold",
-        Dialect::Bfd => "bfd",
-        Dialect::Gold => "gold",
-        Dialect::Wild => "wild",
+pub(crate) fn flavor_name(flavor: Flavor) -> &'static str {
+    match flavor {
+        Flavor::Lld => "lld",
+        Flavor::Mold => "mold",
+        Flavor::Bfd => "bfd",
+        Flavor::Gold => "gold",
+        Flavor::Wild => "wild",
     }
 }
 
