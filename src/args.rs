@@ -1,8 +1,8 @@
 //! The command line: words of a GNU ld line become a [`Config`], and our own options are taken out of it.
 //!
-//! A word that isn't understood stays on the line as it is, for the linker to judge; only what changes which inputs there
-//! are, or what they mean, must be known (`table` holds the options that take the next word). What is known and not
-//! modelled is named in [`Config::unmodelled`] and the link goes unpruned. Left out: opening any input.
+//! An unknown word stays on the line for the linker. Options that change the list or the meaning of inputs must be known; `table` has
+//! those that take the next word. An option that is known and not modelled is in [`Config::unmodelled`], and the original objects are
+//! linked.
 
 mod environment;
 pub mod help;
@@ -24,8 +24,7 @@ use crate::error::Result;
 /// The meaning of a linker's command line. `args` are the words after the program's name, `namesake` is the linker that the name stands for.
 ///
 /// # Errors
-/// A mistake in an option of ours, or no linker to stand in front of. A mistake in one of the linker's options is
-/// none: it stays on the line and the linker reports it.
+/// A mistake in an option of ours, or no linker to stand in front of. The linker reports mistakes in its own options.
 pub fn parse(args: &[OsString], namesake: Option<&OsStr>, env: &Environment<'_>) -> Result<Config> {
     // Another syntax than that of the words here.
     let is_quoted = args.iter().any(|word| words::is_quoting(word));

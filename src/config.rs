@@ -1,13 +1,13 @@
-//! What the command line means, once: every option that changes what we decide, validated and typed.
+//! The meaning of the command line: every option that changes a decision, validated and typed.
 //!
-//! The words of the line itself stay in [`Config::linker_args`], untouched and in order, because every argument
-//! that is not ours is the linker's. Left out: opening any file; that is the pass load.
+//! The words of the line itself stay in [`Config::linker_args`], unchanged and in order, because every other argument is the
+//! linker's.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// `--prune-level`: how far the analysis goes.
+/// `--prune-level`: the precision of the analysis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Level {
     Sections,
@@ -16,18 +16,18 @@ pub enum Level {
     Pointers,
 }
 
-/// Which functions of the same code the linker makes one: what the last `--icf` says.
+/// Identical code folding by the linker: the last `--icf`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Icf {
     #[default]
     None,
-    /// Only functions whose addresses nobody compares.
+    /// Only functions whose addresses are not compared.
     Safe,
     /// Functions whose addresses may be compared, too.
     All,
 }
 
-/// Which linker's rules hold: the one behind us.
+/// The linker flavor, whose rules hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Flavor {
     #[default]
@@ -54,11 +54,11 @@ pub enum OutputKind {
 pub struct Linker {
     pub path: PathBuf,
     pub flavor: Flavor,
-    /// Neither an option nor the name of a shim says which linker of several is meant.
+    /// Whether neither an option nor the name of a shim selects the linker.
     pub is_our_choice: bool,
 }
 
-/// A link among several: a hash of what it could lose.
+/// A link among several: a hash of its droppable atoms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u64);
 
@@ -68,12 +68,12 @@ impl std::fmt::Display for LinkId {
     }
 }
 
-/// `--prune-limit`: how many atoms may go.
+/// `--prune-limit`: the number of atoms that may be dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DropLimit {
-    /// The first so many atoms of each link may go.
+    /// The first so many atoms of each link.
     First(usize),
-    /// The first so many atoms of each of these links may go, and none of other links.
+    /// The first so many atoms of each of these links, and none of other links.
     ByLink(Vec<(LinkId, usize)>),
 }
 
@@ -86,10 +86,11 @@ pub enum Stats {
     Full,
 }
 
-/// Bytes of live code in which functions are followed where no level is named: what costs a tenth of a small link (docs/REJECTED.md).
+/// Bytes of live code up to which values of addresses are analysed if no level is named. That takes a tenth of a small link
+/// (docs/REJECTED.md).
 pub const DEFAULT_BUDGET: u64 = 16 << 10;
 
-/// `--prune-debug`: what becomes of debug information.
+/// `--prune-debug`: the treatment of debug information.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DebugOption {
     /// The debug information of removed code is removed.
@@ -97,7 +98,7 @@ pub enum DebugOption {
     Keep,
     /// Types and declarations that nothing kept refers to are removed too, in every module.
     Shrink,
-    /// Modules from which code is removed lose all of their debug information.
+    /// A module that loses code loses all of its debug information.
     Drop,
 }
 
@@ -107,7 +108,7 @@ pub struct PruneOptions {
     pub level: Level,
     /// A level was named, not defaulted.
     pub level_explicit: bool,
-    /// `--prune-level=off`: the originals are linked. If a report is asked for, it says what would go at `level`.
+    /// `--prune-level=off`: a dry run. The originals are linked, and a report says what would be removed at `level`.
     pub off: bool,
     pub report: Option<PathBuf>,
     pub remarks: Option<PathBuf>,
@@ -118,9 +119,9 @@ pub struct PruneOptions {
     pub emit_dir: Option<PathBuf>,
     /// `--prune-plan`: nothing is linked, and the plans of objects and archives are written into this folder.
     pub plan_dir: Option<PathBuf>,
-    /// `--prune-interfaces`: the folder of the interfaces that were made ahead.
+    /// `--prune-interfaces`: the folder of precomputed interfaces.
     pub interface_dir: Option<PathBuf>,
-    /// `--prune-emitted`: the folder of the pruned objects that were made ahead.
+    /// `--prune-emitted`: the folder of precomputed pruned objects.
     pub emitted_dir: Option<PathBuf>,
     pub linker: Option<PathBuf>,
     /// The directory of the cache of summaries and pruned objects (`--prune-cache=DIR`); `None`: no cache.
@@ -140,13 +141,13 @@ pub struct PruneOptions {
     pub limit_log: Option<PathBuf>,
     pub repro: Option<PathBuf>,
     pub time: bool,
-    /// What is kept of debug information (`--prune-debug`).
+    /// The treatment of debug information (`--prune-debug`).
     pub debug: DebugOption,
     /// Which unwind entries are removed (`--prune-unwind`).
     pub unwind: UnwindPruning,
     /// Sizes and reasons on the terminal (`--prune-stats`).
     pub stats: Option<Stats>,
-    /// Functions that become stubs whatever the analysis says.
+    /// Functions that become stubs in any case.
     pub stub_symbols: Vec<String>,
 }
 
@@ -155,7 +156,7 @@ pub struct PruneOptions {
 pub enum UnwindPruning {
     #[default]
     Keep,
-    /// Those that no unwinding of the program can need.
+    /// Only entries that no unwinding of the program can need.
     Unused,
     /// All of them, whether the program needs them or not.
     Drop,
@@ -174,7 +175,7 @@ impl PruneOptions {
         self.budget.unwrap_or(if self.level_explicit { u64::MAX } else { DEFAULT_BUDGET })
     }
 
-    /// Whether values are followed in no link with so many bytes of code: it is taken to have more live code than the budget.
+    /// Whether values are analysed in no link with so many bytes of code, since its live code is likely to exceed the budget.
     pub fn follows_no_values(&self, code: u64) -> bool {
         self.level != Level::Pointers || code > self.budget().saturating_mul(16)
     }
@@ -196,7 +197,7 @@ impl PruneOptions {
         }
     }
 
-    /// Whether the user wants to hear what was pruned and why.
+    /// Whether the user wants a report in any form.
     pub fn wants_report(&self) -> bool {
         self.report.is_some()
             || self.remarks.is_some()
@@ -325,8 +326,7 @@ pub struct Config {
     pub scripts: Vec<PathBuf>,
     pub version_scripts: Vec<PathBuf>,
     pub dynamic_lists: Vec<PathBuf>,
-    /// `--export-dynamic-symbol=GLOB`, and what `--dynamic-list-data` and `--dynamic-list-cpp-*` stand for,
-    /// rounded up (more is exported, so more is kept).
+    /// `--export-dynamic-symbol=GLOB`, and a superset of the symbols of `--dynamic-list-data` and `--dynamic-list-cpp-*`.
     pub export_dynamic_symbols: Vec<String>,
     /// The files that `--export-dynamic-symbol-list` names, in order.
     pub export_dynamic_lists: Vec<PathBuf>,
@@ -383,7 +383,7 @@ pub struct Config {
     pub warn_backrefs: bool,
     /// Options that make the linker explain how the originals were read, which the pruned line would change.
     pub explaining: Vec<String>,
-    /// What the linker refuses or warns about in the words of the line itself.
+    /// Words of the line that the linker refuses or warns about.
     pub malformed: Vec<String>,
     /// Options that we recognise and can't model, with the reason; any makes the link unpruned.
     pub unmodelled: Vec<String>,
@@ -419,12 +419,12 @@ impl Config {
         self.gc_sections && self.linker.flavor == Flavor::Lld
     }
 
-    /// Whether nobody needs the debug information of objects from which something goes.
+    /// Whether modified objects lose their debug information.
     pub fn drops_debug(&self) -> bool {
         self.prune.debug == DebugOption::Drop || self.strip_all || self.strip_debug
     }
 
-    /// Whether it matters which unwind entries the program needs.
+    /// Whether the needed unwind entries have to be computed.
     pub fn wants_unwind(&self) -> bool {
         self.prune.unwind != UnwindPruning::Keep || self.prune.stats.is_some()
     }

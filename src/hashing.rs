@@ -1,13 +1,13 @@
-//! Hashes of contents (blake3): what inputs, entries of the cache and files made ahead of a link are known by.
+//! Hashes of contents (blake3), the keys of inputs, cache entries and precomputed files.
 //!
-//! A file of ours that a link believes ends with the hash of what is before it, so that one that a crash, a full disk or a copy damaged is seen and not
-//! used. Against planted files stands [`crate::made_ahead::open`].
+//! A file of ours ends with the hash of its contents, so that a damaged one is not used. [`crate::precomputed::open`] protects
+//! against planted files.
 
 use std::ops::Range;
 
 use summaries::format::InputHash;
 
-/// The hash of an input: what a summary in a file is bound to.
+/// The hash of an input, to which a summary in a file is bound.
 pub fn hash(bytes: &[u8]) -> InputHash {
     *blake3::hash(bytes).as_bytes()
 }
@@ -20,7 +20,7 @@ pub fn hash_without(bytes: &[u8], range: Range<usize>) -> InputHash {
     *hasher.finalize().as_bytes()
 }
 
-/// One hash of several parts, each of which is told from the next.
+/// One hash of several parts, with their lengths.
 pub fn hash_of_parts(parts: &[&[u8]]) -> InputHash {
     let mut hasher = blake3::Hasher::new();
     parts.iter().for_each(|part| {
@@ -42,7 +42,7 @@ pub fn with_checksum(mut contents: Vec<u8>) -> Vec<u8> {
     contents
 }
 
-/// What [`with_checksum`] was given; `None` if it is not whole.
+/// The contents without their checksum; `None` if they are damaged.
 pub fn without_checksum(bytes: &[u8]) -> Option<&[u8]> {
     let (contents, checksum) = bytes.split_last_chunk::<32>()?;
     (hash(contents) == *checksum).then_some(contents)

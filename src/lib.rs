@@ -1,4 +1,4 @@
-//! lto-prune: a driver in front of an x86_64 ELF linker that takes out what the program can't reach.
+//! lto-prune: a driver in front of an x86_64 ELF linker that removes unreachable code and data.
 //!
 //! [`run`] is the list of the passes. The modules below stand in the order in which a link goes through them.
 
@@ -23,7 +23,7 @@ pub mod emit;
 pub mod link;
 pub mod pruned_link;
 pub mod actions;
-pub mod shadow;
+pub mod dry_run;
 pub mod verify;
 pub mod report;
 pub mod advise;
@@ -35,7 +35,7 @@ pub mod compression;
 pub mod error;
 pub mod hashing;
 pub mod ids;
-pub mod made_ahead;
+pub mod precomputed;
 pub mod messages;
 pub mod paths;
 mod process_group;
@@ -74,18 +74,18 @@ pub enum Outcome {
     Originals(Box<LinkAnswer>),
     /// Nothing was to be linked: the plans are written.
     Planned,
-    /// Nothing is linked: the user asked for what would break the program.
+    /// Nothing is linked: an option would break the program.
     Refused(String),
 }
 
-/// Link: pruned where that is safe, and otherwise as if we weren't there.
+/// Link: pruned if that is safe, and otherwise from the original objects.
 pub fn link_main(config: &Config) -> ExitCode {
     let prune = &config.prune;
     if prune.plan_dir.is_some() {
         return plan_main(config);
     }
     if prune.off {
-        return shadow::link(config);
+        return dry_run::link(config);
     }
     let answer = if link::workspace::can_publish(config) {
         link::waiting::start(config);
@@ -158,7 +158,7 @@ fn answered(config: &Config) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Plan a link and link nothing: what goes wrong is an error, since somebody else links.
+/// Plan a link and link nothing. Every failure is an error, since another action links.
 fn plan_main(config: &Config) -> ExitCode {
     match run_caught(config) {
         Ok(Outcome::Refused(error)) | Err(error) => {
@@ -169,7 +169,7 @@ fn plan_main(config: &Config) -> ExitCode {
     }
 }
 
-/// The passes, timed; what went wrong with them, a panic too, is a message.
+/// The passes, timed. A failure, also a panic, becomes a message.
 fn run_caught(config: &Config) -> std::result::Result<Outcome, String> {
     let prune = &config.prune;
     // 0 is as many as there are cores. This thread is one of them: handing it what comes of each pass would wake it each time.
@@ -323,8 +323,8 @@ fn link_and_answer(
     Outcome::Originals(Box::new(LinkAnswer { warning, needs_originals, ..answer }))
 }
 
-/// The index of the modules, the liveness by its references, and where values are followed the atoms whose functions were summarised: then
-/// the index is made once more, with the summaries of those functions.
+/// The index of the modules, and the liveness by its references. If values are analysed, live functions are summarised, the index is
+/// made once more, and the third result is the set of their atoms.
 fn index_modules(
     link: LinkInputs<'_>,
     modules: &mut [LoadedSummary],
@@ -335,7 +335,7 @@ fn index_modules(
     if !timer.stage(Stage::Propagate, is_followed) {
         return (index, live, None);
     }
-    // Atoms that are kept for a limit live besides.
+    // A limit keeps other atoms, too.
     let all = link.config.prune.limit.is_some();
     let followed = if all { Liveness::of_all(index.atom_count()) } else { live };
     let of_module =

@@ -1,4 +1,4 @@
-//! The executable: by its own name, by `ld.lto-prune`, or by whatever name `install-shims` gave it.
+//! The executable: by its own name, by `ld.lto-prune`, or by a name of `install-shims`.
 //!
 //! It decides nothing; it turns the result of [`lto_prune::main_with_args`] into an exit status.
 

@@ -1,4 +1,4 @@
-//! Messages of a link: each names the output, and goes to a standard stream and to the file of `--prune-log`.
+//! Messages of a link: each names the output, and is written to a standard stream and to the file of `--prune-log`.
 //!
 //! A file that can't be written is an error message, and never changes the output. [`all_written`] says whether there was one.
 

@@ -7,7 +7,6 @@ mod completions;
 pub mod explain;
 mod lto;
 pub(crate) mod shims;
-mod spawned;
 mod standalone;
 
 use std::ffi::{OsStr, OsString};
@@ -17,6 +16,7 @@ use std::process::{Command, ExitCode};
 use crate::args::{self, Environment, help, prune};
 use crate::config::{Config, Flavor, Linker};
 use crate::error::{Error, Result, Stage};
+use crate::process_group::{exit_code, run};
 
 #[derive(Debug)]
 pub enum Mode {
@@ -115,8 +115,8 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
     }
 }
 
-/// Our own help on stdout, then that of `linker`: libtool and configure scripts look there for what it supports
-/// (`supported targets:.* elf`, `no-whole-archive`).
+/// Our own help on stdout, then that of `linker`: libtool and configure scripts search there for supported features (`supported
+/// targets:.* elf`, `no-whole-archive`).
 ///
 /// # Errors
 /// The linker can't be started.
@@ -147,7 +147,7 @@ fn print(text: &str) -> ExitCode {
 /// # Errors
 /// The linker can't be started.
 pub fn run_linker_only(linker: &Linker, args: &[OsString]) -> Result<ExitCode> {
-    Ok(spawned::exit_code(spawned::run(Command::new(&linker.path).args(args), &linker.path)?))
+    Ok(exit_code(run(Command::new(&linker.path).args(args), &linker.path)?))
 }
 
 /// `lto-prune a.o b.o -o main`: link through the system's compiler driver with ourselves as its linker.

@@ -3,12 +3,15 @@
 //! A process that leaves its group is not ended.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ExitStatus};
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::error::{Error, Result, Stage};
 
 /// How long what was told to end may take before it is ended.
 const GRACE: Duration = Duration::from_secs(3);
@@ -109,4 +112,18 @@ fn end(child: &mut Child, signal: i32) {
 /// A group without processes is no failure.
 fn signal_group(leader: &Child, signal: Signal) {
     let _ = kill_process_group(Pid::from_child(leader), signal);
+}
+
+/// Run a command to its end.
+///
+/// # Errors
+/// The program at `path` can't be started.
+pub(crate) fn run(command: &mut Command, path: &Path) -> Result<ExitStatus> {
+    command.status().map_err(|e| Error::io(Stage::Link, path, "run", e))
+}
+
+/// The exit status of a child as ours; death by a signal as shells report it.
+pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().or_else(|| status.signal().map(|s| 128 + s)).unwrap_or(1);
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
 }

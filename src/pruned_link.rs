@@ -1,7 +1,7 @@
-//! The last passes of a link in which something goes: emit the pruned objects, link them, verify both.
+//! The last passes of a pruned link: emit the pruned objects, link them, verify both.
 //!
-//! Safe because nothing is published before what was emitted agrees with its plan, the linker took it, and the output has what the plain one has.
-//! Whatever fails means that the originals are linked. Left out: whether there is anything to prune ([`crate::gate`]).
+//! The output is published only after the pruned objects agree with their plans, the linker has taken them, and the output has all
+//! that the plain output has. After any failure the originals are linked.
 
 use std::borrow::Cow;
 use std::sync::Mutex;
@@ -19,30 +19,30 @@ use crate::ids::{FileId, Id, ModuleId};
 use crate::index::{Index, LinkInputs};
 use crate::inputs::{self, Inputs};
 use crate::link::{self, bound, workspace::Workspace};
-use crate::made_ahead;
 use crate::messages;
 use crate::plan::ModulePlan;
+use crate::precomputed;
 use crate::propagate::Liveness;
 use crate::report::accounting::{Totals, sizes};
 use crate::resolve::{self, Resolution};
 use crate::timing::Timer;
 use crate::verify;
 
-/// What came of the objects of a link.
+/// The outcome of emission and link.
 #[derive(Debug, Default)]
 pub struct PruneOutcome {
     /// The output is in its place. Otherwise the originals are for the caller to link.
     pub linked: bool,
     /// The bytes of all modules, before and after.
     pub totals: Totals,
-    /// What the linker said when it refused the pruned objects.
+    /// The messages of the linker when it refused the pruned objects.
     pub refused: Option<Vec<u8>>,
     /// Limits found after the gate: a library that only the plain link may record, debug information that is kept.
     pub limits: Vec<PlacedLimit>,
 }
 
 impl PruneOutcome {
-    /// What the user is told if the linker refused. That it takes the originals is a bug of ours.
+    /// The warning if the linker refused the pruned objects, and takes the originals: a bug of ours.
     pub fn refusal(&self) -> Option<String> {
         let messages = String::from_utf8_lossy(self.refused.as_ref()?);
         let first = messages.lines().next().unwrap_or("no message");
@@ -50,7 +50,7 @@ impl PruneOutcome {
     }
 }
 
-/// Emit, link and verify, if the verdict allows it and anything goes; `--prune-level=off` only emits and verifies.
+/// Emit, link and verify, if the verdict allows it and the plan drops anything; `--prune-level=off` only emits and verifies.
 ///
 /// # Errors
 /// An object can't be emitted, or it or the output is not what it should be; a file can't be written.
@@ -117,7 +117,7 @@ fn prune_and_link(
     if let Some(dir) = &config.prune.emit_dir {
         emit::tree::keep(sources, &emitted, &workspace.copies, dir)?;
     }
-    // What was emitted is verified while the linker works on it: nothing is published before both are done.
+    // Pruned objects are verified while the linker works on them; the output is published after both.
     let read = |position| emitted.read(position).map(|object| object.map(Cow::Owned));
     let (output, verified) = timer.stage(Stage::Link, || {
         std::thread::scope(|scope| {
@@ -159,7 +159,7 @@ fn prune_and_link(
     Ok(PruneOutcome { linked: true, totals, limits: uncollected(sources), ..PruneOutcome::default() })
 }
 
-/// The modules whose debug information keeps what nothing refers to. Who asked for less hears of it.
+/// The modules whose debug information is kept with unused entries. With `--prune-debug=shrink` a note says so.
 fn uncollected(sources: EmissionInputs<'_>) -> Vec<PlacedLimit> {
     let EmissionInputs { config, inputs, resolution, uncollected, .. } = sources;
     let Ok(all) = uncollected.lock() else { return Vec::new() };
@@ -194,8 +194,8 @@ fn not_emitted_ahead(sources: EmissionInputs<'_>) -> Result<()> {
     let mut missing: Vec<usize> = (0..plan.modules.len()).filter(is_missing).collect();
     let mut files: Vec<_> = missing.iter().map(|at| inputs.modules[resolution.loaded[*at]].file).collect();
     files.dedup();
-    let refused = |file: &FileId| made_ahead::refusal(&ahead::open(dir, &inputs.files[*file].path).err()?);
-    made_ahead::report_refusals(config, Stage::Emit, &files.iter().filter_map(refused).collect::<Vec<_>>())?;
+    let refused = |file: &FileId| precomputed::refusal(&ahead::open(dir, &inputs.files[*file].path).err()?);
+    precomputed::report_refusals(config, Stage::Emit, &files.iter().filter_map(refused).collect::<Vec<_>>())?;
     missing.retain(|at| has_interface(*at));
     let Some(first) = missing.first() else { return Ok(()) };
     let count = missing.len();
@@ -213,7 +213,7 @@ fn not_emitted_ahead(sources: EmissionInputs<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The pruned module at a load position, `None` if it is untouched.
+/// The pruned module at a load position, `None` if it is passed through.
 type PrunedModules<'f, 's> = &'f (dyn Fn(usize) -> Result<Option<Cow<'s, [u8]>>> + Sync);
 
 /// Each pruned object agrees with its plan, and every reference of an allocated section still has a definition. Objects that do, and are new, go into the cache.
@@ -252,7 +252,7 @@ fn verify_emitted(
     Err(verify::missing_error(&inputs.module_name(module), object, name))
 }
 
-/// One module agrees with its plan: what its symbols are then. `pruned` is what it was rewritten to.
+/// One module agrees with its plan: what its symbols are then. `pruned` is the rewritten object.
 fn verify_module(
     sources: EmissionInputs<'_>,
     position: usize,
@@ -290,7 +290,7 @@ pub fn verify_rewritten(
     verify::object(name, original, pruned, &verify::ExpectedObject::new(summary, plan))
 }
 
-/// The output, held against what the plain one has.
+/// The output, compared with the expected plain output.
 fn verified_output(
     sources: EmissionInputs<'_>,
     workspace: &Workspace,
@@ -339,7 +339,7 @@ fn opened_paths(config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -
     opened.into_iter().map(name).collect()
 }
 
-/// The bytes of all modules in the link, before and after; those without pruned bytes stay as they are. Nothing if nobody asks for a report.
+/// The bytes of all modules in the link, before and after; those without pruned bytes stay as they are. Nothing without a report.
 fn account(link: LinkInputs<'_>, pruned: PrunedModules<'_, '_>) -> Result<Totals> {
     if !link.config.wants_report() {
         return Ok(Totals::default());

@@ -1,8 +1,8 @@
-//! `--prune-repro=F.tar`: everything that a link reads, so that somebody else can run it again.
+//! `--prune-repro=F.tar`: all inputs of a link, to run it again elsewhere.
 //!
-//! The archive holds a folder `repro` with each file that was opened, under its absolute path, `response.txt` with
-//! the line in terms of those paths, and `version.txt`. It is written before anything is decided, so that it exists
-//! for links that fail. Left out: the linker itself and shared libraries that only the loader would open.
+//! The archive holds a folder `repro` with each file that was opened, under its absolute path, `response.txt` with the line in terms
+//! of those paths, and `version.txt`. It is written before anything is decided, so that it exists for links that fail. It lacks the
+//! linker and the shared libraries that only the loader opens.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

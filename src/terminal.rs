@@ -1,7 +1,7 @@
 //! Text for terminals: names of files, sections and symbols come from inputs, and no input may control a terminal.
 //!
-//! The macros here stand before those of the standard library of the same names, so that whatever is printed goes through this module. What is
-//! written to stdout in another way calls [`lines`] or [`json`] itself.
+//! The macros here replace those of the standard library with the same names, so that printed text goes through this module. Code
+//! that writes to stdout in another way calls [`lines`] or [`json`].
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -1,8 +1,7 @@
 //! Gives a crate a number of its own: a hash of its sources.
 //!
-//! Summaries and pruned objects are kept from one run to the next, and what made them is a part of what they are kept by. A version that someone has to
-//! remember to raise is forgotten once too often: then what was made before a mend is used after it. Left out: the compiler and the
-//! libraries, whose versions the lock file fixes for a release.
+//! The number is a part of the keys of cached summaries and pruned objects, so that a changed program does not use those of its
+//! predecessor. No version has to be raised for that. The lock file fixes the versions of libraries.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +24,7 @@ fn main() -> io::Result<()> {
     let mut found = Vec::new();
     files(Path::new("src"), &mut found)?;
     found.sort();
-    // FNV-1a: it has to tell apart sources that nobody made to look alike.
+    // FNV-1a is enough, since no source is made to collide.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for path in found {
         let name = path.to_string_lossy().into_owned();

@@ -4,10 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::command::{LinkCommand, LinkWord};
+use super::command::{LinkCommand, LinkWord, base_name};
 use crate::args::linker::PREFERS_LLD;
 use crate::args::words;
 use crate::config::Flavor;
+use crate::report::flavor_name;
 
 /// A change of the link command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,20 +93,9 @@ pub(super) fn exports(link: &LinkCommand) -> impl Iterator<Item = &LinkWord> {
     })
 }
 
-/// The name of a linker for a driver, and for a person.
-pub(super) fn linker_name(flavor: Flavor) -> &'static str {
-    match flavor {
-        Flavor::Lld => "lld",
-        Flavor::Bfd => "bfd",
-        Flavor::Gold => "gold",
-        Flavor::Mold => "mold",
-        Flavor::Wild => "wild",
-    }
-}
-
 /// The words that make a driver call this linker.
 fn choice(link: &LinkCommand, flavor: Flavor, path: &Path) -> Vec<OsString> {
-    let is_clang = super::command::base_name(&link.linker_or_driver()).contains("clang");
+    let is_clang = base_name(&link.linker_or_driver()).contains("clang");
     if flavor == Flavor::Wild && is_clang {
         return vec![OsString::from_vec([b"--ld-path=", path.as_os_str().as_bytes()].concat())];
     }
@@ -115,7 +105,7 @@ fn choice(link: &LinkCommand, flavor: Flavor, path: &Path) -> Vec<OsString> {
     if let Some(folder) = folder.filter(|folder| !is_on_path(&folder.join("ld.lld"))) {
         out.extend(["-B".into(), folder.as_os_str().to_owned()]);
     }
-    out.push(format!("-fuse-ld={}", linker_name(flavor)).into());
+    out.push(format!("-fuse-ld={}", flavor_name(flavor)).into());
     out
 }
 

@@ -1,37 +1,33 @@
-//! `lto-prune advise -- LINK COMMAND`: which options of a link make its output smaller, by links that are made.
+//! `lto-prune advise -- LINK COMMAND`: the options of a link that make its output smaller, measured by links.
 //!
-//! Each row of the answer is an experiment: the command with an edit, linked to a temporary folder and measured. Rows that gain alone are combined by a greedy search.
-//! An output is only combined if the rest of the system sees no difference: its kind, the libraries that it needs, its exported symbols, and a test of the user's.
+//! Each row of the answer is an experiment: the command with an edit, linked to a temporary folder and measured. A greedy search combines
+//! the rows that gain alone. An output is only combined if the rest of the system sees no difference: its kind, its needed libraries, its
+//! exported symbols, and a test of the user's.
 
 mod command;
 mod edits;
-mod facts;
 mod laboratory;
-mod options;
-mod repro;
-mod search;
-mod snapshot;
 mod text;
-mod variants;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::args::{Environment, help, linker};
 use crate::audit;
 use crate::error::{Error, Result, Stage};
 use crate::process_group::Signals;
+use crate::report::flavor_name;
 use command::LinkCommand;
-use laboratory::{Ended, Laboratory};
-use options::AdviseOptions;
-use variants::LinkSituation;
+use laboratory::{AdviseOptions, Ended, Laboratory};
+use text::LinkSituation;
 
-/// Do what the words ask for.
+/// Run the command with these words.
 ///
 /// # Errors
 /// A file that can't be written, or a command that can't be run.
 pub fn main(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
-    let options = match options::parse(words) {
+    let options = match laboratory::parse(words) {
         Ok(Some(options)) => options,
         Ok(None) => return audit::print(help::text("advise")),
         Err(error) => return Ok(usage(&error)),
@@ -65,7 +61,7 @@ fn advise(
     env: &Environment<'_>,
 ) -> Result<ExitCode, Ended> {
     let link = match &options.repro {
-        Some(archive) => repro::unpack(archive, &folder.path().join("inputs"), env)?,
+        Some(archive) => unpack(archive, &folder.path().join("inputs"), env)?,
         None => LinkCommand::parse(&options.command)?,
     };
     let lookup = |name: &str| link.variable(name).or_else(|| env.get(name));
@@ -87,8 +83,8 @@ fn advise(
     }
     let flavor = laboratory.version()?.lines().find_map(linker_of_line);
     let situation = LinkSituation { link: &laboratory.link, flavor, facts: &base.facts, is_pruned };
-    let trials = search::run(&laboratory, &base.facts, variants::variants(&situation, env))?;
-    let name = flavor.map_or("an unknown linker", edits::linker_name);
+    let trials = text::run(&laboratory, &base.facts, text::variants(&situation, env))?;
+    let name = flavor.map_or("an unknown linker", flavor_name);
     let linker = if is_pruned { format!("lto-prune and {name}") } else { name.to_owned() };
     let screen = audit::screen(format, env);
     let answer = text::answer(&laboratory, &linker, &base, &trials, format, screen.width.is_some());
@@ -99,4 +95,35 @@ fn advise(
 fn linker_of_line(line: &str) -> Option<crate::config::Flavor> {
     let is_version = !line.contains(" -o ") && !line.starts_with("collect2");
     is_version.then(|| linker::flavor_of_version(line)).flatten()
+}
+
+/// Unpack an archive; the result is its link.
+///
+/// # Errors
+/// It can't be read, is no such archive, or its linker is not installed.
+fn unpack(archive: &Path, folder: &Path, env: &Environment<'_>) -> Result<LinkCommand> {
+    let file = std::fs::File::open(archive).map_err(|e| Error::io(Stage::Load, archive, "read", e))?;
+    let unpacked = tar::Archive::new(file).unpack(folder);
+    unpacked.map_err(|e| Error::io(Stage::Load, archive, "unpack the archive", e))?;
+    let folder = folder.join("repro");
+    let version = std::fs::read_to_string(folder.join("version.txt"));
+    let version =
+        version.map_err(|e| Error::io(Stage::Load, archive, "find version.txt in the archive", e))?;
+    let line = version.lines().find_map(|line| line.strip_prefix("linker: "));
+    let Some((path, flavor)) = line.and_then(|line| line.strip_suffix(')')?.rsplit_once(" (")) else {
+        let error = Error::new(Stage::Load, "version.txt of the archive names no linker");
+        return Err(error.in_file(archive.display().to_string()));
+    };
+    // It was made on another machine, perhaps: then the linker of that kind is taken.
+    let found = match (Path::new(path).is_file(), flavor) {
+        (true, _) => linker::choose(Some(Path::new(path)), None, env),
+        (false, "Lld") => linker::choose(None, None, env),
+        (false, _) => linker::choose(Some(Path::new(&flavor.to_lowercase())), None, env),
+    }?;
+    let mut response = OsString::from("@");
+    response.push(folder.join("response.txt"));
+    let mut link = LinkCommand::parse(&[found.path.into_os_string(), response])?;
+    link.folder = Some(folder);
+    link.is_driver = false;
+    Ok(link)
 }

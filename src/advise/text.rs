@@ -1,11 +1,18 @@
-//! The answer: a table of links, with notes below it.
+//! The experiments of a link, the search over their combinations, and the answer: a table of links, with notes below it.
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::edits::shown;
-use super::laboratory::{Laboratory, LinkFailure, LinkMeasure};
-use super::search::LinkTrial;
+use super::command::LinkCommand;
+use super::edits::{Edit, exports, shown};
+use super::laboratory::{Ended, Laboratory, LinkFailure, LinkMeasure, LinkedFacts};
+use crate::args::{Environment, linker};
 use crate::audit::table::{Answer, Cell, Format, Table, count};
+use crate::config::Flavor;
+use crate::error::Result;
+use crate::report::flavor_name;
 
 /// Flags of so many bytes are shown whole on a screen of 80 columns, if sizes have seven digits.
 const UNCUT_FLAGS: usize = 35;
@@ -165,4 +172,217 @@ fn closing(answer: &mut Answer, best: Option<&AdviceRow<'_>>, base: &LinkMeasure
     if !idle.is_empty() {
         answer.notes.push(format!("No gain: {}.", idle.join(", ")));
     }
+}
+
+/// A link that was made, or failed.
+#[derive(Debug)]
+pub(super) struct LinkTrial {
+    pub(super) variant: Variant,
+    pub(super) result: Result<LinkMeasure, LinkFailure>,
+    /// Differences that other files can see: [`LinkedFacts::differences`].
+    pub(super) differences: Vec<String>,
+}
+
+impl LinkTrial {
+    fn new(variant: Variant, result: Result<LinkMeasure, LinkFailure>, base: &LinkedFacts) -> LinkTrial {
+        let differences = result.as_ref().map_or(Vec::new(), |link| link.facts.differences(base));
+        LinkTrial { variant, result, differences }
+    }
+
+    /// The sizes of an output that may take the place of the link as it is.
+    pub(super) fn good(&self) -> Option<(u64, u64)> {
+        let link = self.result.as_ref().ok().filter(|link| link.test.is_none())?;
+        self.differences.is_empty().then(|| link.facts.size())
+    }
+}
+
+/// Make the links of all variants, and those of the combinations.
+pub(super) fn run(
+    laboratory: &Laboratory,
+    base: &LinkedFacts,
+    variants: Vec<Variant>,
+) -> Result<Vec<LinkTrial>, Ended> {
+    let mut trials = Vec::new();
+    let count = variants.len();
+    for (number, variant) in variants.into_iter().enumerate() {
+        progress(laboratory, &format!("row {} of {count}", number + 1), &variant.edits);
+        let result = laboratory.link(&variant.name, &variant.edits, laboratory.runs())?;
+        trials.push(LinkTrial::new(variant, result, base));
+    }
+    let combined = combine(laboratory, base, &trials)?;
+    let mut combinations = Vec::new();
+    combinations.push(("combined", combined.clone()));
+    let kept: Vec<Edit> = combined.iter().filter(|edit| !edit.is_strip()).cloned().collect();
+    if kept.len() < combined.len() {
+        combinations.push(("combined-with-symbols", kept));
+    }
+    for (name, edits) in combinations {
+        // One that is a row already was measured.
+        if edits.is_empty() || trials.iter().any(|trial| trial.variant.edits == edits) {
+            continue;
+        }
+        progress(laboratory, "a combination", &edits);
+        let result = laboratory.link(name, &edits, laboratory.runs())?;
+        trials.push(LinkTrial::new(Variant { name: name.to_owned(), edits }, result, base));
+    }
+    Ok(trials)
+}
+
+/// The edits of the rows that saved bytes alone, without those that save none behind the ones before them.
+fn combine(laboratory: &Laboratory, base: &LinkedFacts, trials: &[LinkTrial]) -> Result<Vec<Edit>, Ended> {
+    let gained = |trial: &&LinkTrial| trial.good().is_some_and(|size| size < base.size());
+    let mut candidates: Vec<&LinkTrial> = trials.iter().filter(gained).collect();
+    candidates.sort_by_key(|trial| trial.good());
+    let mut edits: Vec<Edit> = Vec::new();
+    let mut best = base.size();
+    for candidate in candidates {
+        let new: Vec<Edit> =
+            candidate.variant.edits.iter().filter(|edit| !edits.contains(edit)).cloned().collect();
+        let is_second_linker = new.iter().any(Edit::is_linker) && edits.iter().any(Edit::is_linker);
+        if new.is_empty() || is_second_linker {
+            continue;
+        }
+        let together = [edits.clone(), new].concat();
+        let size = match edits.is_empty() {
+            // It was measured.
+            true => candidate.good(),
+            false => {
+                progress(laboratory, "together", &together);
+                let result = laboratory.link("together", &together, 1)?;
+                let variant = Variant { name: String::new(), edits: together.clone() };
+                LinkTrial::new(variant, result, base).good()
+            }
+        };
+        if let Some(size) = size.filter(|size| *size < best) {
+            best = size;
+            edits = together;
+        }
+    }
+    Ok(edits)
+}
+
+/// A line on a terminal, since links may take long.
+fn progress(laboratory: &Laboratory, what: &str, edits: &[Edit]) {
+    if std::io::stderr().is_terminal() {
+        eprintln!("advise: {what}: {}", shown(&laboratory.link, edits));
+    }
+}
+
+/// A row of the table: its name, which is also that of its folder, and its edits.
+#[derive(Debug, Clone)]
+pub(super) struct Variant {
+    pub(super) name: String,
+    pub(super) edits: Vec<Edit>,
+}
+
+/// Facts of the link as it is; variants depend on them.
+#[derive(Debug)]
+pub(super) struct LinkSituation<'a> {
+    pub(super) link: &'a LinkCommand,
+    pub(super) flavor: Option<Flavor>,
+    pub(super) facts: &'a LinkedFacts,
+    // lto-prune links it already.
+    pub(super) is_pruned: bool,
+}
+
+/// Options that every link may take.
+const WORDS: &[(&str, &[&str])] = &[
+    ("gc-sections", &["--gc-sections"]),
+    ("relative-relocs", &["-z", "pack-relative-relocs"]),
+    ("hash-style", &["--hash-style=gnu"]),
+    ("noseparate-code", &["-z", "noseparate-code"]),
+    ("optimize", &["-O2"]),
+];
+// Options for debug information.
+const DEBUG_WORDS: &[(&str, &[&str])] = &[
+    ("strip-debug", &["--strip-debug"]),
+    ("compress-zstd", &["--compress-debug-sections=zstd"]),
+    ("compress-zlib", &["--compress-debug-sections=zlib"]),
+];
+const PRUNE_WORDS: &[(&str, &[&str])] =
+    &[("unwind", &["--prune-unwind=unused"]), ("debug", &["--prune-debug=shrink"])];
+const ICF: &[&str] = &["--icf=safe"];
+
+// The experiments for a link.
+pub(super) fn variants(situation: &LinkSituation<'_>, env: &Environment<'_>) -> Vec<Variant> {
+    let LinkSituation { link, flavor, facts, is_pruned } = *situation;
+    let mut out = Vec::new();
+    let mut add = |name: &str, edits: Vec<Edit>| out.push(Variant { name: name.to_owned(), edits });
+    let is_new = |words: &&(&str, &'static [&'static str])| !link.has(words.1);
+    for (name, words) in WORDS.iter().filter(is_new) {
+        add(name, vec![Edit::Words(words)]);
+    }
+    if facts.has_debug {
+        for (name, words) in DEBUG_WORDS.iter().filter(is_new) {
+            add(name, vec![Edit::Words(words)]);
+        }
+    }
+    if facts.has_symbols {
+        add("strip", vec![Edit::Words(&["-s"])]);
+    }
+    if exports(link).next().is_some() {
+        add("no-export-dynamic", vec![Edit::NoExportDynamic]);
+    }
+    let prune = || if is_pruned { Vec::new() } else { vec![Edit::LtoPrune] };
+    if !is_pruned {
+        add("lto-prune", prune());
+    }
+    for (name, words) in
+        PRUNE_WORDS.iter().filter(is_new).filter(|(name, _)| *name != "debug" || facts.has_debug)
+    {
+        add(&format!("lto-prune-{name}"), [prune(), vec![Edit::Words(words)]].concat());
+    }
+    if flavor.is_some_and(folds) && !link.has(ICF) {
+        add("icf", vec![Edit::Words(ICF)]);
+    }
+    for other in installed(env).into_iter().filter(|other| Some(other.0) != flavor) {
+        let name = flavor_name(other.0);
+        let edit = Edit::Linker(other.0, other.1);
+        add(name, vec![edit.clone()]);
+        if folds(other.0) && !link.has(ICF) {
+            add(&format!("{name}-icf"), vec![edit, Edit::Words(ICF)]);
+        }
+    }
+    out
+}
+
+// Whether a linker has `--icf=safe`.
+fn folds(flavor: Flavor) -> bool {
+    matches!(flavor, Flavor::Lld | Flavor::Gold | Flavor::Mold)
+}
+
+// The linkers that `PATH` has.
+fn installed(env: &Environment<'_>) -> Vec<(Flavor, PathBuf)> {
+    let lookup = |name: &str| (name == "PATH").then(|| env.get(name)).flatten();
+    let env = Environment::new(&lookup);
+    let named = [
+        (Flavor::Bfd, Some("bfd")),
+        (Flavor::Gold, Some("gold")),
+        (Flavor::Lld, None),
+        (Flavor::Mold, Some("mold")),
+        (Flavor::Wild, Some("wild")),
+    ];
+    let find = |(flavor, name): (Flavor, Option<&str>)| {
+        let found = linker::choose(name.map(Path::new), None, &env).ok()?;
+        let path = if flavor == Flavor::Lld { unversioned(found.path) } else { found.path };
+        (found.flavor == flavor).then_some((flavor, path))
+    };
+    named.into_iter().filter_map(find).collect()
+}
+
+/// The file `ld.lld` that a link such as `ld.lld-19` leads to, since gcc knows that name alone.
+fn unversioned(path: PathBuf) -> PathBuf {
+    let mut at = path.clone();
+    // A chain of links is short; one without an end has no file.
+    for _ in 0..8 {
+        if at.file_name().is_some_and(|name| name == "ld.lld") {
+            return at
+                .parent()
+                .and_then(|folder| folder.canonicalize().ok())
+                .map_or(path, |f| f.join("ld.lld"));
+        }
+        let Ok(target) = at.read_link() else { return path };
+        at = at.parent().unwrap_or(Path::new("")).join(target);
+    }
+    path
 }

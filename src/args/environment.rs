@@ -1,6 +1,6 @@
 //! The variables that a link sees, as a function, so that a test can bring its own.
 //!
-//! Safe because nothing else in the analysis reads the process's environment. Left out: what the variables mean.
+//! Nothing else in the analysis reads the environment of the process.
 
 use std::ffi::OsString;
 

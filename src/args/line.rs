@@ -1,7 +1,7 @@
 //! The parser of the linker's command line: every word is classified, and the options that matter to pruning get their meaning.
 //!
-//! Later options override earlier ones as linkers do; input state (`--as-needed`, `-Bstatic`...) is folded into
-//! each input. Where linkers read an option differently the flavor decides.
+//! Later options override earlier ones as linkers do; input state (`--as-needed`, `-Bstatic`...) is folded into each input. The
+//! flavor decides how an option is read that linkers read differently.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,7 @@ use crate::config::{
     Config, Defsym, Flavor, Icf, InputArg, InputState, LineArg, Linker, OptRemarks, OutputKind, PruneOptions,
 };
 
-/// What becomes known only at the end of the line.
+/// Facts that are known only at the end of the line.
 #[derive(Debug, Default)]
 struct Modes {
     shared: bool,
@@ -116,8 +116,8 @@ impl LineParser {
         self.config.inputs.push(input);
     }
 
-    /// The state of the next input, and whether it is in a library of `--start-lib`. wild takes the latter for more of the
-    /// state: it makes a shared library one under `--as-needed`, and `--whole-archive` takes it back.
+    /// The state of the next input, and whether it is in a library of `--start-lib`. For wild `--start-lib` is a part of the state:
+    /// it implies `--as-needed`, and `--whole-archive` ends it.
     fn input_state(&self) -> (InputState, bool) {
         let mut state = self.state;
         let wild = self.flavor() == Flavor::Wild;
@@ -307,7 +307,7 @@ impl LineParser {
             "dependency-file" => self.config.depfile = Some(opt.path()),
             "Map" => self.config.map = Some(opt.path()),
 
-            // Where inputs are found.
+            // Search paths of inputs.
             "L" | "library-path" => self.config.library_paths.push(opt.path()),
             "sysroot" => self.config.sysroot = Some(opt.path()).filter(|p| !p.as_os_str().is_empty()),
             "nostdlib" => self.config.nostdlib = true,
@@ -380,7 +380,7 @@ impl LineParser {
             "why-extract" | "trace-symbol" | "y" | "print-archive-stats" => {
                 self.config.explaining.push(opt.spelling());
             }
-            // They write more files beside the output.
+            // They write other files than the output.
             "save-temps" if self.flavor() == Flavor::Lld => self.config.explaining.push(opt.spelling()),
             "repro" if mold => self.config.explaining.push(opt.spelling()),
             // Archives that stand for others and libraries that are named again are not on the pruned line.
@@ -468,7 +468,7 @@ fn takes_no_value(name: &str) -> bool {
     [&of_inputs[..], &brackets, &of_output].iter().any(|names| names.contains(&name))
 }
 
-/// Options that change which inputs there are, what they mean or what becomes of them, and that we don't model.
+/// Options that add, remove or reinterpret inputs, and that we don't model.
 fn changes_inputs(opt: &Opt, flavor: Flavor) -> bool {
     let value = opt.text();
     match opt.name.as_str() {
@@ -476,7 +476,7 @@ fn changes_inputs(opt: &Opt, flavor: Flavor) -> bool {
         "b" | "format" => !matches!(value.as_str(), "default" | "elf" | "elf64-x86-64"),
         "m" => !matches!(value.as_str(), "elf_x86_64" | "elf_x86_64_fbsd" | "elf_x86_64_sol2"),
         "oformat" => value != "elf64-x86-64",
-        // What is left of -R here is GNU ld's with a file.
+        // Here -R is GNU ld's with a file.
         "R" | "just-symbols" | "A" | "architecture" | "c" | "mri-script" | "Y" => true,
         "a" => value != "default",
         "C" | "directory" | "chroot" | "run" => true,
@@ -489,7 +489,7 @@ fn changes_inputs(opt: &Opt, flavor: Flavor) -> bool {
         "incremental" | "incremental-full" | "incremental-update" | "incremental-base" => true,
         "embedded-relocs" | "split-by-reloc" | "split-by-file" => true,
         "copy-dt-needed-entries" | "add-needed" => flavor == Flavor::Bfd,
-        // Files beside the output, and what is printed of the files read and of symbols.
+        // They write other files, or print names of inputs and symbols.
         "write-layout" | "write-trace" | "write-gc-stats" | "sym-info" | "trace" | "t" => {
             flavor == Flavor::Wild
         }

@@ -1,4 +1,4 @@
-//! The linker behind us: which executable, and whose rules it follows.
+//! The linker to call: its executable and its flavor.
 //!
 //! A shim stands for the linker of its name, which is looked up where the compiler driver looks for it. The result is
 //! never lto-prune: each candidate is compared with the running executable by device and inode. The flavor is known by
@@ -18,7 +18,7 @@ use crate::error::{Error, Result, Stage};
 /// The environment variable that names the linker.
 pub const LINKER_VARIABLE: &str = "LTO_PRUNE_LINKER";
 
-/// What tells one file from another under whatever name.
+/// The device and inode of a file, which are the same for all of its names.
 type Identity = (u64, u64);
 
 fn identity(path: &Path) -> Option<Identity> {
@@ -26,7 +26,7 @@ fn identity(path: &Path) -> Option<Identity> {
     Some((meta.dev(), meta.ino()))
 }
 
-/// The name under which compilers find lto-prune in front of lld, whatever other linkers there are.
+/// The file name of lto-prune as a linker in front of lld.
 pub const PREFERS_LLD: &str = "ld.lto-prune";
 
 /// Finds executables that are linkers and not lto-prune itself.
@@ -134,7 +134,7 @@ impl Finder {
 /// `ld.lld` on `PATH`, the newest `ld.lld-N` there, the one in rustc's sysroot, and, so that a build without any lld still links, `ld`.
 ///
 /// # Errors
-/// A linker that was named can't be found or is this program; or there is none at all.
+/// A linker that was named can't be found or is this program; or no linker is found.
 pub fn choose(explicit: Option<&Path>, namesake: Option<&OsStr>, env: &Environment<'_>) -> Result<Linker> {
     let finder = Finder::new(env);
     let from_env = env.get(LINKER_VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from);
@@ -209,8 +209,8 @@ fn identified(path: PathBuf, is_our_choice: bool) -> Linker {
     let resolved = path.canonicalize().ok();
     let by_name = resolved.as_deref().and_then(flavor_of_name).or_else(|| flavor_of_name(&path));
     let flavor = by_name.or_else(|| flavor_of_version(&version_text(&path)));
-    // An unknown linker is held to be GNU ld's like: the name of what every linker imitates. What it resolves
-    // otherwise would show as a difference between what we resolved and what it links, which verify reports.
+    // An unknown linker is treated as GNU ld, which every linker imitates. If it resolves a symbol in another way, verify finds a
+    // difference in the output.
     Linker { path, flavor: flavor.unwrap_or(Flavor::Bfd), is_our_choice }
 }
 

@@ -1,11 +1,15 @@
 //! lld's options of link-time optimisation: which of them act on pruned bitcode as they act on the original.
 //!
-//! Pruned bitcode is the module with dropped definitions as weak declarations that nothing mentions. An option that changes how code is optimised, generated, timed or
-//! counted acts on what is kept. A pass adds a reference only by name: either a name of the implementation (`__asan_init`), which is kept
-//! anyway, or a word of the option ([`words`]), which is kept as well. Three kinds of options remain, and are not modelled: those that write files for each module or for
-//! a later link, plugins (they add any reference), and those that rename symbols.
+//! In pruned bitcode, dropped definitions are weak declarations without uses. An option that changes how code is optimised,
+//! generated, timed or counted acts on kept code. A pass adds a reference only by name: either a name of the implementation
+//! (`__asan_init`), which is kept anyway, or a word of the option ([`words`]), which is kept as well. Three kinds of options remain,
+//! and are not modelled: those that write files for each module or for a later link, plugins (they add any reference), and those that
+//! rename symbols.
 
 use std::ffi::OsString;
+
+use super::table::{self, Arity};
+use crate::config::Flavor;
 
 /// Options that act on what is kept, as [`LtoOption::word`] spells them; longer words may begin with those that end in `=` or `-`.
 const MODELLED: &[&str] = &[
@@ -72,26 +76,6 @@ const PREFIXES: [&str; 10] = [
     "thinlto",
 ];
 
-/// Options whose value may be the next word.
-const WITH_VALUES: [&str; 16] = [
-    "dtlto-compiler",
-    "dtlto-distributor",
-    "load-pass-plugin",
-    "lto-cs-profile-file",
-    "lto-known-safe-vtables",
-    "lto-obj-path",
-    "lto-partitions",
-    "lto-sample-profile",
-    "mllvm",
-    "opt-remarks-filename",
-    "opt-remarks-format",
-    "opt-remarks-hotness-threshold",
-    "opt-remarks-passes",
-    "plugin-opt",
-    "thinlto-cache-policy",
-    "time-trace-granularity",
-];
-
 /// An option of link-time optimisation on the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum LtoOption {
@@ -144,7 +128,7 @@ fn options(args: &[OsString]) -> Vec<LtoOption> {
         if is_library || !concerns {
             continue;
         }
-        let option = match WITH_VALUES.contains(&option) {
+        let option = match table::long(Flavor::Lld, option, false) == Some(Arity::Value) {
             true => format!("{option}={}", words.next().unwrap_or_default()),
             false => option.to_owned(),
         };

@@ -1,8 +1,7 @@
 //! Our own options, `--prune-*`: from the command line, before it from `LTO_PRUNE_FLAGS`, and before that from the file `lto-prune.toml`.
 //!
-//! A misspelt one is an error that names the nearest: passed on to the linker it would end as "unknown option", and a
-//! link would silently be another one than the user asked for. Values follow an equals sign only, so that the words
-//! of a line can be distinguished without knowing us.
+//! A misspelt option is an error that names the nearest one. The linker would report an unknown option, or read it as another one. A
+//! value follows an equals sign, so that a word is an option of ours or not without its neighbours.
 
 pub(crate) mod file;
 
@@ -62,8 +61,8 @@ pub fn parse(words: &[OsString], output: Option<&Path>, env: &Environment<'_>) -
     Ok(options)
 }
 
-/// `lto-prune` in the user's folder of caches (XDG Base Directory Specification). `None` where there is no home, or where it is somebody
-/// else's, as with `sudo`: its owner would find files there that are not theirs.
+/// `lto-prune` in the user's folder of caches (XDG Base Directory Specification). `None` without a home, or if another user owns it,
+/// as with `sudo`.
 fn default_cache(env: &Environment<'_>) -> Option<PathBuf> {
     let folder = |name: &str| env.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || {
@@ -234,8 +233,8 @@ mod tests {
         assert_eq!(run("--prune-budget=7", &["--prune-level=pointers"]).unwrap().budget(), 7);
         let off = run("", &["--prune-level=pointers", "--prune-level=off"]).unwrap();
         assert!(off.off && !off.level_explicit && off.level == Level::Pointers);
-        let shadow = run("--prune-level=off", &["--prune-level=off:pointers"]).unwrap();
-        assert!(shadow.off && shadow.level_explicit && shadow.level == Level::Pointers);
+        let dry_run = run("--prune-level=off", &["--prune-level=off:pointers"]).unwrap();
+        assert!(dry_run.off && dry_run.level_explicit && dry_run.level == Level::Pointers);
         assert!(!run("--prune-level=off", &["--prune-level=pointers"]).unwrap().off);
         assert!(options.level_explicit && options.strict);
         assert_eq!(options.why, ["a b"]);

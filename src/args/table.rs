@@ -114,7 +114,8 @@ const VALUES: &[&str] = &[
 /// Options whose value may be the next word for some linkers. To the others they are flags.
 #[rustfmt::skip]
 const VALUES_OF: &[(&str, Linkers)] = &[
-    ("debug-fuel", WILD), ("gc-stats-ignore", WILD), ("package-metadata", MOLD), ("shuffle-sections", LLD),
+    ("debug-fuel", WILD), ("dtlto-compiler", LLD), ("dtlto-distributor", LLD), ("gc-stats-ignore", WILD),
+    ("package-metadata", MOLD), ("shuffle-sections", LLD),
     ("sym-info", WILD), ("threads", LLD), ("trace", WILD), ("unique", MOLD), ("wild-experiments", WILD),
     ("write-gc-stats", WILD),
 ];

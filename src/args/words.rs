@@ -1,8 +1,8 @@
 //! The lexer of command lines: response files (`@file`) and strings of flags, split as GNU ld, lld and gcc split them.
 //!
-//! Rules of libiberty's `expandargv` and LLVM's `TokenizeGNUCommandLine`, which agree: white space separates, either
-//! quote groups, a backslash takes the next byte as it is, inside quotes too. A file that can't be read leaves its
-//! word as it stands, so that the linker reports it. Left out, for the linker to read: `--rsp-quoting=windows`, and files with a byte order mark.
+//! Rules of libiberty's `expandargv` and LLVM's `TokenizeGNUCommandLine`, which agree: white space separates, either quote groups, a
+//! backslash takes the next byte as it is, inside quotes too. A file that can't be read leaves its word as it stands, so that the
+//! linker reports it. The linker reads files with `--rsp-quoting=windows` or a byte order mark itself.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

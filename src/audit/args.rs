@@ -1,7 +1,7 @@
 //! The argument parser of `lto-prune audit COMMAND ...`: options, names, and a report, an ELF file or a link line.
 //!
-//! The first word that is neither an option nor one of the command's names is a report (it begins with `{`), a file to audit, or the
-//! first word of a link line. Options may follow a report or a linked file. All words after `--` belong to a link line.
+//! The first word that is no option and no name of the command is a report (it begins with `{`), a file to audit, or begins a link
+//! line. Options may follow a report or a linked file. All words after `--` belong to a link line.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -201,7 +201,7 @@ impl Request {
     }
 }
 
-/// The most lines of a table; `None` if all are asked for.
+/// The most lines of a table; `None`: all.
 pub(crate) fn rows(request: &Request, usual: usize) -> Option<usize> {
     match request.number {
         Some(0) => None,
@@ -291,7 +291,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
     wrong(format!("audit {name} takes {}; see lto-prune audit {name} --help", wants.trim_start()))
 }
 
-/// The request with the file, the report or the link line that `words` name. `is_line`: they stand behind `--`.
+/// The request with the file, the report or the link line that `words` name. `is_line`: they follow `--`.
 fn answer(mut request: Request, words: Vec<OsString>, is_line: bool) -> Result<AuditRequest> {
     let command = request.command;
     if request.has("std") {

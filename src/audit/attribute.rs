@@ -1,29 +1,28 @@
 //! Attribution of size: each byte of the linked file has a name, of an atom where it is surely that atom's, else what it is.
 //!
-//! The bytes of a section that no atom accounts for get a line of their own: what the linker made, merged strings,
-//! padding. So every list that is made of [`items`] adds up to the length of the file, whatever the linker did. Where the atoms
-//! of a section have more bytes than the section, the linker took some out (it folded or relaxed code), and the line is
-//! negative. Left out: which copy it took.
+//! The bytes of a section that belong to no atom get a line of their own: linker-made bytes, merged strings, padding. So every list
+//! that is made of [`items`] adds up to the length of the file. If the atoms of a section have more bytes than the section, the
+//! linker folded or relaxed code, and the line is negative.
 
 use crate::error::{Error, Result, Stage};
 
 use super::demangle;
 use super::model::{Atom, ElfKind, Model, UNKNOWN_MODULE};
-use super::read::ReadPart;
+use crate::report::contents::PartReport;
 
 /// Some bytes of the linked file, or of its zero-initialised memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Item {
     /// It is `None` where no atom has them.
     pub(crate) atom: Option<u32>,
-    /// Which of the symbols that share an atom is meant.
+    /// The position among the symbols that share an atom.
     pub(crate) symbol: Option<usize>,
     /// Position in the parts of the file.
     pub(crate) part: u32,
     pub(crate) bytes: i64,
 }
 
-/// What a name is made of.
+/// The grouping of items, by the source of their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum GroupBy {
     #[default]
@@ -75,7 +74,7 @@ impl View {
     }
 
     /// The bytes of a part in this view.
-    pub(crate) fn bytes(self, part: &ReadPart<'_>) -> u64 {
+    pub(crate) fn bytes(self, part: &PartReport) -> u64 {
         match self {
             View::Loaded if !part.loaded => 0,
             View::Zero if part.category != "bss" => 0,
@@ -97,9 +96,9 @@ impl View {
 pub(crate) fn items(model: &Model<'_>, view: View) -> Result<Vec<Item>> {
     if model.file_size.is_none() {
         let output = &model.report.output;
-        let message = match (model.report.linked.as_deref(), &model.report.not_pruned) {
-            (Some("failed"), _) => format!("has no linked file: the linker failed on {output}"),
-            (Some("not-run"), Some(reason)) => {
+        let message = match (&*model.report.linked, &model.report.not_pruned) {
+            ("failed", _) => format!("has no linked file: the linker failed on {output}"),
+            ("not-run", Some(reason)) => {
                 format!("has no linked file: {output} was not linked: {reason}")
             }
             _ => format!("has no linked file: {output} was no file that can be read"),
@@ -160,7 +159,7 @@ fn contents(model: &Model<'_>) -> Vec<(bool, bool)> {
     found
 }
 
-/// What the names of items are made of, looked up once.
+/// Tables for the names of items.
 pub(crate) struct ItemNames<'m, 'a> {
     model: &'m Model<'a>,
     contents: Vec<(bool, bool)>,
@@ -178,7 +177,7 @@ impl<'m, 'a> ItemNames<'m, 'a> {
         let part = self.model.parts.get(item.part as usize);
         let atom = item.atom.and_then(|a| self.model.atoms.get(a as usize));
         match (self.by, atom, part) {
-            (GroupBy::Section, _, Some(part)) => part.name.clone().into_owned(),
+            (GroupBy::Section, _, Some(part)) => part.name.clone(),
             (GroupBy::Category, _, Some(part)) => part.category.clone().into_owned(),
             (_, Some(atom), Some(part)) if self.is_of_section(atom) => in_brackets(part, atom),
             (_, Some(atom), _) => self.of_atom(atom, item.symbol),
@@ -187,7 +186,7 @@ impl<'m, 'a> ItemNames<'m, 'a> {
         }
     }
 
-    /// Whether an atom of a file without a report goes by the name of its section.
+    /// Whether an atom of a file without a report has the name of its section.
     fn is_of_section(&self, atom: &Atom<'_>) -> bool {
         let is_of_file = matches!(self.by, GroupBy::Module | GroupBy::Archive);
         let module = self.model.modules.get(atom.module as usize);
@@ -196,14 +195,14 @@ impl<'m, 'a> ItemNames<'m, 'a> {
             && !(is_of_file && module.is_some_and(|m| m.name != UNKNOWN_MODULE))
     }
 
-    /// The name of an atom, or of what one of its symbols has of it.
+    /// The name of an atom, or of the share of one of its symbols.
     pub(crate) fn of_atom(&self, atom: &Atom<'_>, share: Option<usize>) -> String {
         let linker_name = share.map_or(atom.name(), |s| atom.symbols.get(s).map(|s| &**s));
         let module = self.model.modules.get(atom.module as usize);
         match self.by {
             GroupBy::Module => module.map(|m| m.full()).unwrap_or_default(),
             GroupBy::Archive => match module.and_then(|m| m.archive.as_ref()) {
-                Some(archive) => archive.clone().into_owned(),
+                Some(archive) => archive.clone(),
                 None if self.model.elf.is_some_and(|kind| kind != ElfKind::Object) => {
                     "[no archive]".to_owned()
                 }
@@ -243,7 +242,7 @@ impl<'m, 'a> ItemNames<'m, 'a> {
         }
     }
 
-    /// What bytes are that no atom accounts for.
+    /// A name for bytes that belong to no atom.
     fn unattributed(&self, item: &Item) -> String {
         let Some(part) = self.model.parts.get(item.part as usize) else { return String::new() };
         let contents = self.contents.get(item.part as usize).copied().unwrap_or_default();
@@ -264,7 +263,7 @@ impl<'m, 'a> ItemNames<'m, 'a> {
 }
 
 /// A name in brackets for bytes without a symbol, of a file without a report.
-fn in_brackets(part: &ReadPart<'_>, atom: &Atom<'_>) -> String {
+fn in_brackets(part: &PartReport, atom: &Atom<'_>) -> String {
     match &*part.what {
         "section" if atom.kind == "padding" => format!("[padding in {}]", part.name),
         "section" => format!("[section {}]", part.name),

@@ -1,13 +1,12 @@
-//! Demangling: names for people, and cut into namespaces (crates) and into what a generic or template was written as.
+//! Demangling, and the namespace (crate) and the generic or template of a name.
 //!
-//! A name that can't be demangled is shown as it is. Cutting works on the demangled text: brackets are counted, and
-//! what is in none separates. Left out: what the names mean; two of them are the same if their texts are.
+//! A name that can't be demangled is shown as it is. Names are cut as demangled text, at separators outside of all brackets.
 
 use std::borrow::Cow;
 
 /// The text of a symbol for people: Rust and C++ demangled, without Rust's hash.
 pub(crate) fn demangle(symbol: &str) -> Cow<'_, str> {
-    // A version (`name@VERSION`) is no part of what is mangled.
+    // A version (`name@VERSION`) is no part of the mangled name.
     let (plain, version) = match symbol.find('@') {
         Some(at) if at > 0 => symbol.split_at(at),
         _ => (symbol, ""),
@@ -24,7 +23,7 @@ pub(crate) fn demangle(symbol: &str) -> Cow<'_, str> {
     Cow::Borrowed(symbol)
 }
 
-/// What the standard library's types are, and what everybody calls them.
+/// Types of the standard library, with their customary names.
 const SYNONYMS: [(&str, &str); 6] = [
     ("std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string"),
     ("std::basic_string_view<char, std::char_traits<char> >", "std::string_view"),
@@ -34,7 +33,7 @@ const SYNONYMS: [(&str, &str); 6] = [
     ("std::basic_ios<char, std::char_traits<char> >", "std::ios"),
 ];
 
-/// The name with what everybody calls the types in it, and what the compiler made as other tools write it.
+/// The name with the customary names of types, and of tables that the compiler makes.
 fn customary(name: &str) -> String {
     let mut name = name.to_owned();
     for (open, words) in [("{vtable(", "vtable for "), ("{vtt(", "VTT for ")] {
@@ -82,7 +81,7 @@ pub(crate) fn is_rust(symbol: &str) -> bool {
     rustc_demangle::try_demangle(symbol).is_ok()
 }
 
-/// Where brackets are open: 0 is outside of all. The `>` of an arrow closes nothing, nor do those of an operator.
+/// The depth of brackets at each byte; 0 is outside. The `>` of an arrow and of an operator close nothing.
 struct Depths<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -155,8 +154,8 @@ pub(crate) fn qualified(name: &str) -> &str {
     name.get(start..end).unwrap_or(name)
 }
 
-/// The first `depth` segments of the path that a demangled name is in (the last segment is its own): namespaces and
-/// classes of C++, crate and modules of Rust, of a generic implementation those of its trait. `None` for a name without any.
+/// The first `depth` segments of the path of a demangled name, without its own: namespaces and classes of C++, crate and modules of
+/// Rust. A generic implementation has the path of its trait. `None` for a name without a path.
 pub(crate) fn namespace(name: &str, depth: usize) -> Option<String> {
     let mut path = qualified(name);
     // `<T as Trait>::method` and `<T>::method` are of T's crate.
@@ -170,7 +169,7 @@ pub(crate) fn namespace(name: &str, depth: usize) -> Option<String> {
             segments.push(path.get(start..at).unwrap_or_default());
             start = at + 2;
         }
-        // The end of what was in the outermost brackets.
+        // The end of the outermost brackets.
         let closes = byte == b'>' && level == 1 && !path.get(start..at).is_some_and(|s| s.contains('<'));
         if level == 0 && byte == b' ' || closes {
             // `T as Trait`: T's own name is no namespace.
@@ -202,8 +201,8 @@ pub(crate) fn with_std(path: String) -> String {
     if matches!(first, "core" | "alloc") { format!("std{rest}") } else { path }
 }
 
-/// The demangled name with each list of template or generic arguments as `<…>` and without parameters; `None` if it has no
-/// such list. Of `<T as Trait>::method` the list is what comes behind.
+/// The demangled name with each list of template or generic arguments as `<…>` and without parameters; `None` if it has no such list.
+/// The brackets of `<T as Trait>` are no such list.
 pub(crate) fn generic(name: &str) -> Option<String> {
     let path = qualified(name);
     let mut out = String::with_capacity(path.len());

@@ -1,8 +1,8 @@
-//! The atoms that a user means by a name: as the linker writes it, as the programmer does, as a table shows it, or by a pattern.
+//! Name lookup: a name of the linker, of the source, or of a table, or a pattern, to atoms.
 //!
 //! The first way in which any atom has the name counts, from the strictest on, so that a name that exists is never taken for a
-//! pattern. If no way finds it, what stands before a colon is taken for the module: `util.o:helper`, `src/a/util.o:(.text)`.
-//! Of copies of a COMDAT group only the one in the link is meant.
+//! pattern. If no way finds it, what stands before a colon is taken for the module: `util.o:helper`, `src/a/util.o:(.text)`. Only the
+//! copy of a COMDAT group in the link is found.
 
 use std::borrow::Cow;
 
@@ -11,9 +11,9 @@ use crate::inputs::glob::Glob;
 
 use super::attribute::place;
 use super::demangle::{self, demangle};
-use super::model::{AtomState, AuditedModule, Import, Model};
+use super::model::{AtomState, Import, Model, ModuleReport};
 
-/// What of several things with the name is meant, ascending.
+/// The atoms with a name, ascending.
 ///
 /// # Errors
 /// Nothing has the name.
@@ -47,7 +47,7 @@ pub(crate) fn find(model: &Model<'_>, name: &str) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-/// As [`find`]; if no atom has the name, the imports that have it, at positions behind those of all atoms.
+/// As [`find`]; if no atom has the name, the imports that have it, at positions after those of all atoms.
 ///
 /// # Errors
 /// Nothing has the name.
@@ -60,7 +60,7 @@ pub(crate) fn find_or_import(model: &Model<'_>, name: &str) -> Result<Vec<u32>> 
     let exact = (first..).zip(&model.imports).filter(|(_, i)| i.symbol == name).map(|(at, _)| at);
     let mut found: Vec<u32> = exact.collect();
     if found.is_empty() {
-        let called = |i: &Import<'_>| {
+        let called = |i: &Import| {
             is_called(&demangle(&i.symbol), name) || Glob::new(name).matches(i.symbol.as_bytes())
         };
         found = (first..).zip(&model.imports).filter(|(_, i)| called(i)).map(|(at, _)| at).collect();
@@ -69,7 +69,7 @@ pub(crate) fn find_or_import(model: &Model<'_>, name: &str) -> Result<Vec<u32>> 
 }
 
 /// Whether a user means the module: by its whole path or an end of it.
-pub(crate) fn is_module(module: &AuditedModule<'_>, name: &str) -> bool {
+pub(crate) fn is_module(module: &ModuleReport, name: &str) -> bool {
     let name = name.strip_prefix("./").unwrap_or(name);
     let full = module.full();
     let behind =
@@ -77,7 +77,7 @@ pub(crate) fn is_module(module: &AuditedModule<'_>, name: &str) -> bool {
     behind(&full) || module.short() == name || behind(&module.name)
 }
 
-/// Whether a symbol that is shown so is what the name or pattern says.
+/// Whether a demangled symbol has the name or matches the pattern.
 pub(crate) fn is_called(shown: &str, name: &str) -> bool {
     let (loose, wanted) = (demangle::loose(shown), demangle::loose(name));
     let glob = Glob::new(name);
@@ -106,7 +106,7 @@ impl<'m, 'a> DemangledNames<'m, 'a> {
     }
 
     /// The atoms of some modules that have the name in the strictest way in which any has it.
-    fn find(&self, name: &str, of: &dyn Fn(&AuditedModule<'_>) -> bool) -> Vec<u32> {
+    fn find(&self, name: &str, of: &dyn Fn(&ModuleReport) -> bool) -> Vec<u32> {
         let glob = Glob::new(name);
         let wanted = demangle::loose(name);
         let ways: [Way<'_>; 6] = [
@@ -136,7 +136,7 @@ impl<'m, 'a> DemangledNames<'m, 'a> {
                 return found;
             }
         }
-        // A place, as tables show what has no symbol.
+        // A place, which tables show for atoms without a symbol.
         let at = name.strip_prefix('[').and_then(|n| n.strip_suffix(']')).unwrap_or(name);
         let section = at.strip_prefix('(').and_then(|n| n.strip_suffix(')'));
         some(&|_, atom| match section {

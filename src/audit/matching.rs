@@ -1,8 +1,8 @@
-//! Which file of an older link is which of a newer one, by their paths.
+//! Matching of the files of an older and a newer link, by their paths.
 //!
-//! Two builds may be in two folders, and one build may have many files of one name. So files of one path are the same; of the others
-//! those whose paths have the longest end in common, if that tells them from all others of their link; the last component has to be
-//! the same in any case. What is left over was added or removed. Left out: files that were renamed.
+//! Two builds may be in two folders, and a build may have many files of one name. Files with equal paths match. Of the others, those
+//! match whose paths have the longest end in common, at least the last component, if no other file of their link has it. Other files
+//! were added, removed or renamed.
 
 use std::collections::BTreeMap;
 
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(old, [1, 0]);
         let (old, names) = found(&["O2/u.o"], &["Os/u.o"]);
         assert_eq!((old, names), (vec![0], vec!["u.o".to_owned()]));
-        // What can't be told from another is neither.
+        // Ambiguous files do not match.
         assert_eq!(found(&["p/u.o", "q/u.o"], &["r/u.o", "s/u.o"]).0, [2, 3]);
         assert_eq!(found(&["p/u.o"], &["r/u.o", "s/u.o"]).0, [2]);
     }

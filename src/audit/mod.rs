@@ -1,12 +1,10 @@
 //! `lto-prune audit`: why a program is as large as it is, from the report of its link or from the file alone.
 //!
-//! A command is a pure function of a [`model::Model`] (and another one, or a file of limits) to an answer; this file reads
-//! the words, gets the report and prints. The linker's own liveness graph is asked, not names: see docs/AUDIT.md.
-//! Left out: links, but for running one of ours to have its report.
+//! A command is a pure function of a [`model::Model`] (and another one, or a file of limits) to an answer. This file reads the words,
+//! gets the report, if need be by a link, and prints. See docs/AUDIT.md.
 
 mod args;
 mod attribute;
-mod checked;
 mod commands;
 mod demangle;
 mod elf;
@@ -16,14 +14,10 @@ mod graph;
 mod html;
 mod matching;
 mod model;
-mod placed;
-mod read;
-mod sarif;
 mod stack;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
-mod vex;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal as _, Write as _};
@@ -38,7 +32,7 @@ use evidence::LinkedProgram;
 use model::{ElfKind, Model};
 use table::{Answer, Format, Screen};
 
-/// Answer the question in `words`, those behind `audit`. The exit status is 1 if the answer is no. It is 2 without an answer, as after a
+/// Answer the question in `words`, without `audit`. The exit status is 1 if the answer is no. It is 2 without an answer, as after a
 /// mistake in the words.
 pub fn run(words: &[OsString], env: &Environment<'_>) -> ExitCode {
     answered(words, env).unwrap_or_else(|error| {
@@ -66,8 +60,8 @@ fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
     let model = model(&request.source, &report.text)?;
     let name = |at: usize| request.names.get(at).map(|n| n.to_string_lossy()).unwrap_or_default();
     match request.command {
-        Command::Top => commands::top::answer(&model, request),
-        Command::Dominators => Ok(commands::dominators::answer(&model, request)),
+        Command::Top => commands::sizes::top(&model, request),
+        Command::Dominators => Ok(commands::why::dominators(&model, request)),
         Command::Why => commands::why::why(&model, &name(0), request),
         Command::Paths => commands::why::paths(&model, &name(0), &name(1), request),
         Command::Reach => {
@@ -75,12 +69,12 @@ fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
             let program = program(&model, &linked_path(&request.source, &model, report.program()));
             commands::reach::answer(&model, program.as_ref(), &names, request, env)
         }
-        Command::Garbage => Ok(commands::garbage::answer(&model, request)),
-        Command::Duplicates => Ok(commands::duplicates::answer(&model, request)),
-        Command::Limits => Ok(commands::limits::answer(&model)),
-        Command::Calls => Ok(commands::calls::answer(&model, request)),
+        Command::Garbage => Ok(commands::sizes::garbage(&model, request)),
+        Command::Duplicates => Ok(commands::sizes::duplicates(&model, request)),
+        Command::Limits => Ok(commands::calls::limits(&model, request)),
+        Command::Calls => Ok(commands::calls::calls(&model, request)),
         Command::Graph => Ok(commands::graph::answer(&model, request)),
-        Command::Imports => Ok(commands::imports::answer(&model, request)),
+        Command::Imports => Ok(commands::why::imports(&model, request)),
         Command::Stack => {
             let path = linked_path(&request.source, &model, report.program());
             commands::stack::answer(&model, &path, request)
@@ -89,7 +83,7 @@ fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
             let old_text = ModelText::open(Path::new(&*name(0)))?;
             let old = old_text.model(&name(0))?;
             of_one_kind(&old, &model)?;
-            commands::diff::answer(&old, &model, request)
+            commands::sizes::diff(&old, &model, request)
         }
         Command::Budget => {
             let path = name(0);
@@ -173,11 +167,11 @@ fn of_one_kind(old: &Model<'_>, new: &Model<'_>) -> Result<()> {
     }
 }
 
-/// The report; one of a link of ours speaks of the program by its name, not by the folder that goes again.
+/// The model of the report. After a link by the audit, the program has its name without the temporary folder.
 fn model<'t>(source: &ReportSource, text: &'t ModelText) -> Result<Model<'t>> {
     let mut model = text.model(&path_of(source))?;
     if let ReportSource::Link(line) = source {
-        model.report.output = output_name(line).to_string_lossy().into_owned().into();
+        model.report.output = output_name(line).to_string_lossy().into_owned();
     }
     if let ReportSource::File(path, Some(_)) = source {
         let path = Path::new(path);
@@ -189,7 +183,7 @@ fn model<'t>(source: &ReportSource, text: &'t ModelText) -> Result<Model<'t>> {
     Ok(model)
 }
 
-/// What messages and answers call the report.
+/// The name of the report in messages and answers.
 fn path_of(source: &ReportSource) -> String {
     match source {
         ReportSource::Report(path) | ReportSource::File(_, Some(path)) | ReportSource::File(path, None) => {
@@ -219,11 +213,11 @@ fn linked_path(source: &ReportSource, model: &Model<'_>, linked: Option<&Path>) 
         (ReportSource::File(path, _), None) => PathBuf::from(path),
         (ReportSource::Report(report), None) => {
             // A relative path is so to the folder of the link, which may be that of the report.
-            let output = Path::new(&*model.report.output);
+            let output = Path::new(&model.report.output);
             let beside = Path::new(report).with_file_name("").join(output);
             if !output.exists() && beside.exists() { beside } else { output.to_owned() }
         }
-        _ => PathBuf::from(&*model.report.output),
+        _ => PathBuf::from(&model.report.output),
     }
 }
 
@@ -250,7 +244,7 @@ fn read_text(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(|e| Error::io(Stage::Report, path, "read the report", e))
 }
 
-/// Link as `lto-prune LINE` does, into a folder that goes again, for the report.
+/// Link as `lto-prune LINE` does, into a temporary folder, for the report.
 fn link(line: &[OsString], env: &Environment<'_>) -> Result<ReportText> {
     let folder = tempfile::Builder::new().prefix("lto-prune-audit-").tempdir();
     let folder = folder.map_err(|e| Error::io(Stage::Link, std::env::temp_dir(), "make a folder in", e))?;
@@ -290,7 +284,7 @@ fn without_output(line: &[OsString]) -> Vec<OsString> {
     words
 }
 
-/// The terminal, if the answer goes to one; NO_COLOR is what users set who want none (no-color.org).
+/// The terminal, if the answer goes to one; NO_COLOR switches colours off (no-color.org).
 pub(crate) fn screen(format: Format, env: &Environment<'_>) -> Screen {
     if format != Format::Table || !std::io::stdout().is_terminal() {
         return Screen::default();

@@ -1,16 +1,23 @@
-//! A report as dense tables: atoms with names, the graph of what keeps what, and the linked file.
+//! A report as dense tables: atoms with names, the graph of references that keep atoms, and the linked file.
 //!
-//! Built once for every command. A report is a file that anybody may have written: `checked` makes these tables of it, and
-//! each number that is an index here has been checked there. Where an input byte landed is not in a report: see `placed`.
+//! A report is untrusted input. [`Model::read`] checks once every number that is an index or a summand, so that commands need not.
+//! The truth of a report is not checked.
+
+use std::borrow::Cow;
 
 use crate::error::{Error, Result, Stage};
-use crate::report::graph::{HOLDS, STRUCTURAL};
-use crate::report::{SCHEMA, is_start_file_name};
+use crate::report::contents::PartReport;
+use crate::report::graph::{GraphReport, HOLDS, RootReport, STRUCTURAL};
+use crate::report::imports::ImportReport;
+use crate::report::{AtomReport, FixedWord, Report, SCHEMA, SymbolReport, UnwindReport, is_start_file_name};
 
-use super::checked::checked;
 use super::graph::{Graph, NumberedEdge, ROOT};
-use super::read::{self, Text};
 use super::table::count;
+
+pub(crate) use crate::report::ModuleReport;
+
+/// Text of a file, or made of it.
+pub(crate) type Text<'a> = Cow<'a, str>;
 
 /// The module of functions and objects whose source file is unknown.
 pub(crate) const UNKNOWN_MODULE: &str = "[unknown]";
@@ -42,7 +49,7 @@ impl ElfKind {
     }
 }
 
-/// What an atom is, by the kinds of reports.
+/// The states of atoms in reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AtomState {
     Kept,
@@ -65,7 +72,7 @@ pub(crate) struct Atom<'a> {
     pub(crate) linker_live: bool,
     /// The names are those that linkers know.
     pub(crate) symbols: Vec<Text<'a>>,
-    /// The one of `symbols` that it goes by; none where a section that was left whole has many.
+    /// The position in `symbols` of its name; none if many symbols share an undivided section.
     pub(crate) main: Option<usize>,
     /// Symbols that share it, with the bytes of each: positions in `symbols`, by place. Empty where one has it all.
     pub(crate) shares: Vec<(usize, u64)>,
@@ -74,7 +81,7 @@ pub(crate) struct Atom<'a> {
 }
 
 impl Atom<'_> {
-    /// The symbol by which it goes, as linkers know it.
+    /// The linker's name of the symbol that names it.
     pub(crate) fn name(&self) -> Option<&str> {
         self.main.and_then(|at| self.symbols.get(at)).map(|s| &**s)
     }
@@ -90,15 +97,7 @@ impl Atom<'_> {
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct AuditedModule<'a> {
-    pub(crate) name: Text<'a>,
-    pub(crate) archive: Option<Text<'a>>,
-    /// `native`, `bitcode` or `opaque`; empty in reports of older versions.
-    pub(crate) kind: Text<'a>,
-}
-
-impl AuditedModule<'_> {
+impl ModuleReport {
     /// Whether it comes with the compiler or the C library: a start file, or a member of a library of helpers.
     pub(crate) fn is_runtime(&self) -> bool {
         const ARCHIVES: [&str; 3] = ["libgcc.a", "libgcc_eh.a", "libc_nonshared.a"];
@@ -120,7 +119,7 @@ impl AuditedModule<'_> {
     pub(crate) fn full(&self) -> String {
         match &self.archive {
             Some(archive) => format!("{archive}({})", self.name),
-            None => self.name.clone().into_owned(),
+            None => self.name.clone(),
         }
     }
 }
@@ -143,22 +142,22 @@ pub(crate) struct GraphEdge {
 
 /// A symbol that is used and that no module of the link defines.
 #[derive(Debug)]
-pub(crate) struct Import<'a> {
-    pub(crate) symbol: Text<'a>,
-    pub(crate) definer: Definer<'a>,
+pub(crate) struct Import {
+    pub(crate) symbol: String,
+    pub(crate) definer: Definer,
 }
 
 /// Who defines what no module does.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Definer<'a> {
+pub(crate) enum Definer {
     /// A library defines it, by the name under which the loader finds it.
-    Library(Text<'a>),
+    Library(String),
     Linker,
     /// A weak reference to it is 0.
     Nobody,
 }
 
-impl Definer<'_> {
+impl Definer {
     /// The name fits into messages such as `X defines it`.
     pub(crate) fn name(&self) -> &str {
         match self {
@@ -171,57 +170,35 @@ impl Definer<'_> {
 
 #[derive(Debug)]
 pub(crate) struct Model<'a> {
-    /// Where it was read, as the user said it.
+    /// The path of the report or file, for messages.
     pub(crate) path: String,
-    pub(crate) report: ReportHead<'a>,
+    /// The report without the tables below. Without a report it has only an output.
+    pub(crate) report: Report,
     /// The kind of file, for a model without a report.
     pub(crate) elf: Option<ElfKind>,
-    pub(crate) modules: Vec<AuditedModule<'a>>,
+    pub(crate) modules: Vec<ModuleReport>,
     pub(crate) atoms: Vec<Atom<'a>>,
-    pub(crate) roots: Vec<read::ReadRoot<'a>>,
-    pub(crate) kinds: Vec<Text<'a>>,
+    pub(crate) kinds: Vec<FixedWord>,
     /// They are in ascending order of their sources.
     pub(crate) edges: Vec<GraphEdge>,
-    pub(crate) imports: Vec<Import<'a>>,
-    /// Edges to imports, whose positions are behind those of all atoms. Ascending by target.
+    pub(crate) imports: Vec<Import>,
+    /// Edges to imports, whose positions follow those of all atoms. Ascending by target.
     pub(crate) import_edges: Vec<GraphEdge>,
-    pub(crate) limits: Vec<read::Limit<'a>>,
     pub(crate) duplicates: Vec<Vec<u32>>,
-    pub(crate) parts: Vec<read::ReadPart<'a>>,
-    /// Length of the linked file; `None` where the report doesn't say.
+    pub(crate) parts: Vec<PartReport>,
+    /// Length of the linked file; `None` if the report doesn't have it.
     pub(crate) file_size: Option<u64>,
-    /// The hash of the linked file, where the report has it.
-    pub(crate) file_hash: Option<Text<'a>>,
-    pub(crate) value_flow: Option<read::ReadValueFlow<'a>>,
-    /// Indirect calls of what lives, where values were followed.
-    pub(crate) call_sites: Vec<read::ReadCallSite<'a>>,
+    /// The hash of the linked file, if the report has it.
+    pub(crate) file_hash: Option<String>,
 }
 
-/// Compilers align functions to as much: they lie behind less of padding, in bytes.
+/// The alignment of functions in bytes; padding is shorter.
 const PADDED: u64 = 16;
 
-/// What a report says of the link.
-#[derive(Debug)]
-pub(crate) struct ReportHead<'a> {
-    pub(crate) linker: read::ReadLinker<'a>,
-    pub(crate) output: Text<'a>,
-    pub(crate) level: Text<'a>,
-    /// `--prune-level=off`: nothing was to be pruned.
-    pub(crate) shadow: bool,
-    pub(crate) pruned: bool,
-    /// Whether the analysis came to its end; if not, the report has no modules.
-    pub(crate) analysed: bool,
-    pub(crate) not_pruned: Option<Text<'a>>,
-    /// How the linker ended, as the report has it.
-    pub(crate) linked: Option<Text<'a>>,
-    pub(crate) not_analysed: Option<read::ReadNotDone<'a>>,
-    pub(crate) unwind: Option<read::ReadUnwind<'a>>,
-}
-
-impl ReportHead<'_> {
+impl Report {
     /// The unwind entries that are removed or could be, in a sentence.
-    pub(crate) fn unwind(&self) -> Option<String> {
-        let read::ReadUnwind { mode, functions, bytes, kept, why } = self.unwind.as_ref()?;
+    pub(crate) fn unwind_sentence(&self) -> Option<String> {
+        let UnwindReport { mode, functions, bytes, kept, why } = self.unwind.as_ref()?;
         let (functions, bytes) = (count(*functions), count(*bytes));
         let mut text = match &**mode {
             "keep" => format!(
@@ -239,10 +216,10 @@ impl ReportHead<'_> {
     }
 
     /// Why the originals were linked, for a person.
-    pub(crate) fn not_pruned(&self) -> String {
+    pub(crate) fn why_not_pruned(&self) -> String {
         match &self.not_pruned {
             Some(reason) => format!("not pruned: {reason}"),
-            None if self.shadow => "not pruned: --prune-level=off".to_owned(),
+            None if self.dry_run => "not pruned: --prune-level=off".to_owned(),
             None => "not pruned: nothing to remove".to_owned(),
         }
     }
@@ -262,19 +239,23 @@ impl<'a> Model<'a> {
     ///
     /// # Errors
     /// The text is no report, one of another schema, or one whose tables don't fit together.
-    pub(crate) fn read(path: &str, text: &'a str) -> Result<Self> {
+    pub(crate) fn read(path: &str, text: &str) -> Result<Self> {
+        #[derive(serde::Deserialize)]
+        struct SchemaOnly {
+            schema: u32,
+        }
         let error = |message: String| Error::new(Stage::Report, message).in_file(path);
-        let parsed = serde_json::from_str::<read::ReadReport<'a>>(text);
-        // Another schema is the likelier cause of what can't be read.
+        let parsed = serde_json::from_str::<Report>(text);
+        // If a report can't be read, another schema is the likelier cause.
         let schema = match &parsed {
             Ok(report) => report.schema,
             Err(_) => {
                 let no_report =
                     |e| format!("is no report of lto-prune (--prune-report=FILE writes one): {e}");
-                serde_json::from_str::<read::Schema>(text).map_err(|e| error(no_report(e)))?.schema
+                serde_json::from_str::<SchemaOnly>(text).map_err(|e| error(no_report(e)))?.schema
             }
         };
-        if schema != u64::from(SCHEMA) {
+        if schema != SCHEMA {
             let advice = "link again with --prune-report to have one that fits";
             return Err(error(format!(
                 "is a report of schema {schema}, and this version reads {SCHEMA}: {advice}"
@@ -284,8 +265,9 @@ impl<'a> Model<'a> {
         checked(path, report).map_err(|table| error(format!("is a damaged report: {table}")))
     }
 
-    /// Find the symbol by which each atom goes: the largest, and of those the first that is no local label; or those that share it.
-    pub(super) fn name(&mut self, symbols: &[read::Symbol]) {
+    /// Find the symbol that names each atom: the largest, and of several the first that is no local label; or the symbols that share
+    /// it.
+    fn name(&mut self, symbols: &[SymbolReport]) {
         let mut of_atom: Vec<Vec<(Option<u64>, u64)>> = vec![Vec::new(); self.atoms.len()];
         for symbol in symbols {
             if let Some(list) = of_atom.get_mut(symbol.atom as usize) {
@@ -300,7 +282,7 @@ impl<'a> Model<'a> {
                 (symbol.1, !is_label(*at), std::cmp::Reverse(*at))
             };
             let best = symbols.iter().enumerate().max_by_key(better);
-            // What is most of a section, padding aside, gives it its name; where many share it, none does.
+            // The symbol of most of a section, without padding, names it, unless several share it.
             let names = |(_, symbol): &(usize, &(Option<u64>, u64))| match symbol.1 {
                 0 => atom.symbols.len() == 1,
                 size => size.saturating_add(PADDED) > atom.size / 2 && atom.shares.is_empty(),
@@ -309,7 +291,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Bytes of the file that are surely those of an atom: not of what the linker joins, nor of a stub.
+    /// Bytes of the file that certainly belong to an atom. Merged atoms and stubs have 0.
     pub(crate) fn file_bytes(&self, atom: &Atom<'_>) -> u64 {
         let in_file = atom.placed.is_some() && !atom.is_zero();
         if in_file && !atom.merge && !(self.report.pruned && atom.state == AtomState::Stub) {
@@ -319,7 +301,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Bytes that go when an atom goes: those of the file, or of memory where it has none in the file.
+    /// The bytes of the file that are removed with an atom.
     pub(crate) fn weight(&self, atom: &Atom<'_>) -> u64 {
         if atom.is_zero() || atom.state != AtomState::Kept || !is_alloc(atom) { 0 } else { atom.size }
     }
@@ -334,28 +316,32 @@ impl<'a> Model<'a> {
         node.checked_sub(1)
     }
 
-    /// The import at a position behind those of all atoms.
-    pub(crate) fn import(&self, position: u32) -> Option<&Import<'a>> {
+    /// The import at a position after those of all atoms.
+    pub(crate) fn import(&self, position: u32) -> Option<&Import> {
         self.imports.get((position as usize).checked_sub(self.atoms.len())?)
     }
 
-    /// What the roots hold and what atoms hold, each with its edge number: an edge's is its position, a root's is its position
-    /// behind all edges.
+    /// The edges from the root and between atoms, each with its number: the position of the edge, or the number of edges plus the
+    /// position of the root.
     fn arcs(&self) -> impl Iterator<Item = NumberedEdge> + Clone + '_ {
         let count = self.edges.len() as u32;
-        let roots =
-            self.roots.iter().enumerate().map(move |(i, r)| (ROOT, Self::node(r.atom), count + i as u32));
+        let roots = self
+            .report
+            .roots
+            .iter()
+            .enumerate()
+            .map(move |(i, r)| (ROOT, Self::node(r.atom), count + i as u32));
         let holding = self.edges.iter().enumerate().filter(|(_, e)| e.flags & HOLDS != 0);
         roots.chain(holding.map(|(i, e)| (Self::node(e.from), Self::node(e.to), i as u32)))
     }
 
-    /// What keeps what. The root's node holds what `roots` names, atoms hold atoms.
+    /// The liveness graph. The node of the root leads to all roots, atoms lead to atoms.
     pub(crate) fn graph(&self) -> Graph {
         Graph::new(self.atoms.len() + 1, self.arcs())
     }
 
     /// Each import with the edges to it.
-    pub(crate) fn used_imports(&self) -> impl Iterator<Item = (&Import<'a>, &[GraphEdge])> {
+    pub(crate) fn used_imports(&self) -> impl Iterator<Item = (&Import, &[GraphEdge])> {
         let mut edges = &self.import_edges[..];
         self.imports.iter().zip(self.atoms.len() as u32..).map(move |(import, position)| {
             let (of_this, others) = edges.split_at(edges.partition_point(|e| e.to <= position));
@@ -364,9 +350,9 @@ impl<'a> Model<'a> {
         })
     }
 
-    /// The same with imports, as nodes behind those of all atoms. The number of an edge to one is its position behind the roots.
+    /// The same with imports, as nodes after those of all atoms. Edges to imports have the numbers after the roots.
     pub(crate) fn graph_with_imports(&self) -> Graph {
-        let count = (self.edges.len() + self.roots.len()) as u32;
+        let count = (self.edges.len() + self.report.roots.len()) as u32;
         let edges = self.import_edges.iter().enumerate();
         let edges = edges.map(|(i, e)| (Self::node(e.from), Self::node(e.to), count + i as u32));
         Graph::new(self.atoms.len() + self.imports.len() + 1, self.arcs().chain(edges))
@@ -375,13 +361,14 @@ impl<'a> Model<'a> {
     /// The edge of a number of [`Model::graph_with_imports`]; `None` for that of a root.
     pub(crate) fn edge(&self, number: u32) -> Option<&GraphEdge> {
         let number = number as usize;
-        let import = || self.import_edges.get(number.checked_sub(self.edges.len() + self.roots.len())?);
+        let import =
+            || self.import_edges.get(number.checked_sub(self.edges.len() + self.report.roots.len())?);
         self.edges.get(number).or_else(import)
     }
 
     /// The root of an edge number of [`Model::graph`], if it is one.
-    pub(crate) fn root_of(&self, number: u32) -> Option<&read::ReadRoot<'a>> {
-        self.roots.get((number as usize).checked_sub(self.edges.len())?)
+    pub(crate) fn root_of(&self, number: u32) -> Option<&RootReport> {
+        self.report.roots.get((number as usize).checked_sub(self.edges.len())?)
     }
 
     /// Whether an edge of [`Model::graph`] can be taken away by a change of the program: not how an object is put
@@ -417,4 +404,236 @@ fn shares(atom: &Atom<'_>, symbols: &[(Option<u64>, u64)]) -> Vec<(usize, u64)> 
 
 fn is_alloc(atom: &Atom<'_>) -> bool {
     !matches!(&*atom.kind, "debug" | "non-alloc")
+}
+
+/// Checks that the indices and sums in the tables of a report fit together, so that commands need not; `path` is for messages.
+///
+/// # Errors
+/// Says which table does not fit the others.
+fn checked<'a>(path: &str, mut report: Report) -> Result<Model<'a>, String> {
+    let atoms = report.atoms.len();
+    let is_atom = |a: u32| (a as usize) < atoms;
+    if report.atoms.iter().any(|a| a.module as usize >= report.modules.len()) {
+        return Err("an atom is of a module that isn't there".to_owned());
+    }
+    if !report.roots.iter().all(|r| is_atom(r.atom)) {
+        return Err("a root is an atom that isn't there".to_owned());
+    }
+    if !report.duplicates.iter().flatten().all(|a| is_atom(*a)) {
+        return Err("a duplicate is an atom that isn't there".to_owned());
+    }
+    if !report.call_sites.iter().all(|s| is_atom(s.caller) && s.targets.iter().all(|t| is_atom(t.atom))) {
+        return Err("an indirect call is of an atom, or to one, that isn't there".to_owned());
+    }
+    let edges = edges(&report.graph, atoms)?;
+    let import_edges = import_edges(&report.imports, atoms)?;
+    let (file_size, file_hash, parts) = match report.file.take() {
+        Some(file) => (Some(file.size), Some(file.blake3).filter(|hash| !hash.is_empty()), file.parts),
+        None => (None, None, Vec::new()),
+    };
+    let bytes = sum(parts.iter().map(|p| p.bytes));
+    if file_size.is_some() && bytes != file_size {
+        return Err("the parts of the linked file don't add up".to_owned());
+    }
+    // No later sum overflows.
+    if sum(parts.iter().map(|p| p.size).chain(report.atoms.iter().map(|a| a.size))).is_none() {
+        return Err("the sizes are beyond all bounds".to_owned());
+    }
+    let symbols = std::mem::take(&mut report.symbols);
+    let mut model = Model {
+        path: path.to_owned(),
+        elf: None,
+        modules: std::mem::take(&mut report.modules),
+        atoms: std::mem::take(&mut report.atoms).into_iter().map(atom).collect(),
+        kinds: std::mem::take(&mut report.graph.kinds),
+        edges,
+        imports: std::mem::take(&mut report.imports).into_iter().map(import).collect(),
+        import_edges,
+        duplicates: std::mem::take(&mut report.duplicates),
+        parts,
+        file_size,
+        file_hash,
+        report,
+    };
+    model.name(&symbols);
+    model.place();
+    Ok(model)
+}
+
+/// The sum, if the numbers that an answer makes of it are ones with a sign.
+pub(super) fn sum(mut sizes: impl Iterator<Item = u64>) -> Option<u64> {
+    let sum = sizes.try_fold(0u64, u64::checked_add)?;
+    i64::try_from(sum).is_ok().then_some(sum)
+}
+
+fn atom<'a>(a: AtomReport) -> Atom<'a> {
+    let state = match &*a.state {
+        "kept" => AtomState::Kept,
+        "stub" => AtomState::Stub,
+        _ => AtomState::Dropped,
+    };
+    // Linkers join the notes of all inputs.
+    let merge = a.merge || a.section == ".note.gnu.property";
+    Atom {
+        module: a.module,
+        section: a.section.into(),
+        section_index: a.section_index,
+        offset: a.offset,
+        size: a.size,
+        kind: a.kind,
+        state,
+        discarded: a.discarded,
+        merge,
+        linker_live: a.linker_live,
+        symbols: a.symbols.into_iter().map(Cow::Owned).collect(),
+        main: None,
+        shares: Vec::new(),
+        placed: None,
+    }
+}
+
+/// The columns of edges: the end that differs, kind, offset and count.
+type Columns<'t> = (&'t [u32], &'t [u8], &'t [i64], &'t [u8]);
+
+/// The edges of one table: its end that differs, kind, offset and count.
+fn rows<'t>(
+    (ends, kinds, offsets, counts): Columns<'t>,
+    atoms: usize,
+) -> Result<impl Iterator<Item = (u32, u8, i64, u8)> + 't, &'static str> {
+    if [kinds.len(), offsets.len(), counts.len()].iter().any(|l| *l != ends.len()) {
+        return Err("has columns of different lengths");
+    }
+    if ends.iter().any(|a| *a as usize >= atoms) {
+        return Err("has an edge to or from an atom that isn't there");
+    }
+    let columns = ends.iter().zip(kinds).zip(offsets).zip(counts);
+    Ok(columns.map(|(((end, kind), offset), count)| (*end, *kind, *offset, *count)))
+}
+
+fn edges(graph: &GraphReport, atoms: usize) -> Result<Vec<GraphEdge>, String> {
+    let table = |what: &str| format!("the graph {what}");
+    let rows = rows((&graph.target, &graph.kind, &graph.offset, &graph.count), atoms).map_err(table)?;
+    let ascending = graph.start.windows(2).all(|w| w.first() <= w.last());
+    let ends = (graph.start.first(), graph.start.last());
+    let count = graph.target.len();
+    if !ascending || ends != (Some(&0), Some(&(count as u32))) || graph.start.len() != atoms + 1 {
+        return Err(table("has a table of rows that doesn't fit"));
+    }
+    if graph.flags.len() != count {
+        return Err(table("has columns of different lengths"));
+    }
+    let mut edges = Vec::with_capacity(count);
+    let mut from = 0u32;
+    for (i, ((to, kind, offset, count), flags)) in rows.zip(&graph.flags).enumerate() {
+        while graph.start.get(from as usize + 1).is_some_and(|end| *end as usize <= i) {
+            from += 1;
+        }
+        edges.push(GraphEdge { from, to, kind, offset, count, flags: *flags });
+    }
+    Ok(edges)
+}
+
+fn import(i: ImportReport) -> Import {
+    let definer = match (&*i.defined_by, i.library) {
+        ("library", name) => Definer::Library(name.unwrap_or_else(|| "a library".to_owned())),
+        ("linker", _) => Definer::Linker,
+        _ => Definer::Nobody,
+    };
+    Import { symbol: i.symbol, definer }
+}
+
+fn import_edges(imports: &[ImportReport], atoms: usize) -> Result<Vec<GraphEdge>, String> {
+    let mut edges = Vec::new();
+    for (i, import) in imports.iter().enumerate() {
+        let to = (atoms + i) as u32;
+        let rows = rows((&import.from, &import.kind, &import.offset, &import.count), atoms)
+            .map_err(|what| format!("the import {} {what}", import.symbol))?;
+        edges.extend(rows.map(|(from, kind, offset, count)| GraphEdge {
+            from,
+            to,
+            kind,
+            offset,
+            count,
+            flags: HOLDS,
+        }));
+    }
+    Ok(edges)
+}
+
+impl Model<'_> {
+    /// Assign each atom that is in the output to a section of it.
+    fn place(&mut self) {
+        let present = self.present();
+        let mut sections: Vec<(&str, u32)> = Vec::new();
+        for (i, part) in self.parts.iter().enumerate().filter(|(_, p)| p.what == "section") {
+            sections.push((&part.name, i as u32));
+        }
+        sections.sort_unstable();
+        let is_zero = |part: u32| self.parts.get(part as usize).is_some_and(|p| p.bytes == 0 && p.size > 0);
+        let find = |name: &str, zero: bool| {
+            let at = sections.partition_point(|s| s.0 < name);
+            let found = sections.iter().skip(at).take_while(|s| s.0 == name).map(|s| s.1);
+            found.clone().find(|s| is_zero(*s) == zero).or_else(|| found.clone().next())
+        };
+        let placed: Vec<Option<u32>> = self
+            .atoms
+            .iter()
+            .zip(&present)
+            .map(|(atom, present)| if *present { section_of(atom, &find) } else { None })
+            .collect();
+        for (atom, part) in self.atoms.iter_mut().zip(placed) {
+            atom.placed = part;
+        }
+    }
+
+    /// By atom: whether the linked file has it.
+    pub(super) fn present(&self) -> Vec<bool> {
+        if self.report.pruned {
+            return self.atoms.iter().map(|a| a.state != AtomState::Dropped).collect();
+        }
+        // The originals were linked. The linker keeps or drops whole sections, so one live atom keeps the others.
+        if !self.report.linker.gc_sections {
+            return self.atoms.iter().map(|a| !a.discarded).collect();
+        }
+        let mut live: Vec<(u32, Option<u32>)> = Vec::new();
+        live.extend(self.atoms.iter().filter(|a| a.linker_live).map(|a| (a.module, a.section_index)));
+        live.sort_unstable();
+        live.dedup();
+        let is_live = |a: &Atom<'_>| match a.section_index {
+            Some(_) => live.binary_search(&(a.module, a.section_index)).is_ok(),
+            None => a.linker_live,
+        };
+        self.atoms.iter().map(|a| !a.discarded && is_live(a)).collect()
+    }
+}
+
+/// The section of the output for an input section, by name, as a report has no addresses of inputs. It has that name, or the longest
+/// prefix that ends before a dot, or replaces an old name. Linker scripts may use other sections.
+fn section_of(atom: &Atom<'_>, find: &dyn Fn(&str, bool) -> Option<u32>) -> Option<u32> {
+    let zero = atom.is_zero();
+    let own: &str = match &*atom.kind {
+        "common" => ".bss",
+        _ => &atom.section,
+    };
+    let mut name = own;
+    loop {
+        if let Some(found) = find(name, zero) {
+            return Some(found);
+        }
+        match name.rfind('.') {
+            Some(dot) if dot > 0 => name = name.get(..dot).unwrap_or_default(),
+            _ => break,
+        }
+    }
+    let starts = |prefix: &str| own.starts_with(prefix);
+    let other = match own {
+        _ if starts(".gnu.linkonce.t") => ".text",
+        _ if starts(".gnu.linkonce.r") => ".rodata",
+        _ if starts(".gnu.linkonce.d") => ".data",
+        _ if starts(".gnu.linkonce.b") => ".bss",
+        _ if starts(".ctors") => ".init_array",
+        _ if starts(".dtors") => ".fini_array",
+        _ => return None,
+    };
+    find(other, zero)
 }

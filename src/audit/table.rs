@@ -1,7 +1,7 @@
 //! The table printer of answers: text as wide as the terminal, JSON, CSV and GitHub's Markdown.
 //!
-//! A command makes an [`Answer`] and knows nothing of its form. Text in a pipe has no colours and nothing is cut off, so
-//! that programs can read it; on a terminal the widest column of text gives way. Left out: what is in the tables.
+//! A command makes an [`Answer`] and knows nothing of its form. Text in a pipe has no colours and nothing is cut off, so that
+//! programs can read it; on a terminal the widest column of text gives way.
 
 pub(crate) use crate::report::table::count;
 use serde_json::{Map, Value};
@@ -74,15 +74,15 @@ impl Cell {
 /// A table. Every row has a cell for each column.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Table {
-    /// It is the name by which programs find it.
+    /// The name of the table in JSON.
     pub(crate) name: &'static str,
     /// A line over it; empty for none.
     pub(crate) title: String,
     pub(crate) columns: Vec<&'static str>,
     pub(crate) rows: Vec<Vec<Cell>>,
-    /// Rows of which only the first so many are shown to people, `None`: all.
+    /// The number of rows that people see; `None`: all.
     pub(crate) shown: Option<usize>,
-    /// What comes under the line: the rest of the rows, if some aren't shown, and the total.
+    /// The sum of the rows that are not shown, if there are some.
     pub(crate) rest: Option<Vec<Cell>>,
     pub(crate) total: Option<Vec<Cell>>,
 }
@@ -103,7 +103,7 @@ impl Table {
         self.shown = Some(most);
         let hidden = self.rows.get(most..).unwrap_or(&[]);
         let mut rest = Vec::new();
-        // Where there is the most room for it.
+        // In the widest column of text.
         let length = |column: usize| {
             let texts = self.rows.iter().filter_map(|r| r.get(column)).filter(|c| c.is_text());
             texts.map(|c| c.shown().chars().count()).max()
@@ -320,7 +320,7 @@ fn plain(table: &Table, screen: Screen) -> String {
     out
 }
 
-/// Take from the widest columns of text until the row fits: none gets narrower than is of use, unless there is no other way.
+/// Make the widest columns of text narrower until the row fits. Columns of 16, then 8, then 4 characters stay as they are.
 fn narrow(widths: &mut [usize], text: &[bool], limit: usize) {
     for least in [16, 8, 4] {
         loop {

@@ -1,4 +1,4 @@
-//! Reports that were damaged: every command answers or says what is wrong, whatever is in the file.
+//! Damaged reports: every command answers or reports an error.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,7 +31,7 @@ fn report() -> Value {
     json!({
         "schema": crate::report::SCHEMA, "tool": "lto-prune", "output": "out", "level": "pointers",
         "shadow": false, "pruned": true,
-        "linker": { "path": "/ld", "dialect": "lld", "gc_sections": true, "icf": "all" },
+        "linker": { "path": "/ld", "flavor": "lld", "gc_sections": true, "icf": "all" },
         "modules": [{ "name": "a.o", "archive": null, "status": "pruned" },
             { "name": "b.o", "archive": "lib.a", "status": "untouched" }],
         "atoms": [atom(0, ".text", 10, "kept", "_start"), atom(0, ".text.f", 20, "kept", "_ZN2ns1fEv"),
@@ -72,7 +72,7 @@ fn request(line: &str) -> Request {
     *request
 }
 
-/// What each command says of a report, in each form; how many of them answered.
+/// The answers of each command to a report, in each form; their number.
 fn ask_all(text: &str) -> Result<usize> {
     let model = Model::read("x.json", text)?;
     let whole = report().to_string();
@@ -85,25 +85,25 @@ fn ask_all(text: &str) -> Result<usize> {
     let text = "total = 10\n[symbol]\n\"*\" = 1\n[module]\n\"*.o\" = 5\n";
     let budget = commands::budget::BudgetFile { path: "b.toml", text, ratchet: true };
     let answers: Vec<Result<Answer>> = vec![
-        commands::top::answer(&model, &of("top -n 2")),
-        commands::top::answer(&model, &of("top --bss")),
-        commands::top::answer(&model, &of("top --by=section -n 1")),
-        commands::top::answer(&model, &of("top --by=namespace --depth=2")),
-        commands::top::answer(&model, &of("top --by=generic")),
-        Ok(commands::dominators::answer(&model, &of("dominators -n 1"))),
-        Ok(commands::dominators::answer(&model, &of("dominators --depth=9"))),
+        commands::sizes::top(&model, &of("top -n 2")),
+        commands::sizes::top(&model, &of("top --bss")),
+        commands::sizes::top(&model, &of("top --by=section -n 1")),
+        commands::sizes::top(&model, &of("top --by=namespace --depth=2")),
+        commands::sizes::top(&model, &of("top --by=generic")),
+        Ok(commands::why::dominators(&model, &of("dominators -n 1"))),
+        Ok(commands::why::dominators(&model, &of("dominators --depth=9"))),
         commands::why::why(&model, "*", &of("why *")),
         commands::why::why(&model, "main", &of("why --keep=ns* main")),
         commands::why::paths(&model, "_start", "main", &of("paths a b")),
-        Ok(commands::garbage::answer(&model, &of("garbage -n 1"))),
-        Ok(commands::duplicates::answer(&model, &of("duplicates -n 1"))),
+        Ok(commands::sizes::garbage(&model, &of("garbage -n 1"))),
+        Ok(commands::sizes::duplicates(&model, &of("duplicates -n 1"))),
         commands::why::why(&model, "std::cout", &of("why std::cout")),
         commands::why::paths(&model, "main", "weak", &of("paths a b")),
-        Ok(commands::imports::answer(&model, &of("imports -n 1"))),
-        Ok(commands::limits::answer(&model)),
-        Ok(commands::calls::answer(&model, &of("calls"))),
-        commands::diff::answer(&good, &model, &some),
-        commands::diff::answer(&model, &good, &all),
+        Ok(commands::why::imports(&model, &of("imports -n 1"))),
+        Ok(commands::calls::limits(&model, &of("limits"))),
+        Ok(commands::calls::calls(&model, &of("calls"))),
+        commands::sizes::diff(&good, &model, &some),
+        commands::sizes::diff(&model, &good, &all),
         commands::budget::answer(&model, &budget, &|_| Ok(Vec::new())).map(|answer| answer.0),
         Ok(commands::graph::answer(&model, &of("graph -n 1"))),
         Ok(commands::graph::answer(&model, &of("graph --format=dot"))),
@@ -152,7 +152,7 @@ fn values() -> usize {
     usize::MAX - at
 }
 
-/// What a value may turn into.
+/// Replacements of a value.
 fn others() -> Vec<Value> {
     let numbers = [0u64, 1, 3, 7, 64, 255, u32::MAX.into(), i64::MAX as u64, u64::MAX];
     let mut others: Vec<Value> = numbers.into_iter().map(Value::from).collect();

@@ -15,8 +15,8 @@ use crate::config::Config;
 use crate::hashing::{hash, with_checksum, without_checksum};
 use crate::ids::ModuleId;
 use crate::inputs::{Inputs, archive, interface, mapped::MappedFile};
-use crate::made_ahead;
 use crate::plan::{ModulePlan, Plan, file as plan_file};
+use crate::precomputed;
 use crate::resolve::Resolution;
 use crate::summarize::cache::CacheKey;
 
@@ -86,7 +86,7 @@ impl EmittedAhead {
 /// # Errors
 /// It can't be read, or it is not trusted.
 pub fn open(dir: &Path, input: &Path) -> io::Result<MappedFile> {
-    made_ahead::open(&interface::path_of(dir, input, ""), Some(input))
+    precomputed::open(&interface::path_of(dir, input, ""), Some(input))
 }
 
 fn owned((key, object): (CacheKey, &[u8])) -> (CacheKey, Vec<u8>) {

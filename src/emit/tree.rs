@@ -175,12 +175,11 @@ pub fn prepare(link: LinkInputs<'_>, plan: &Plan) -> Vec<Result<EmissionSource>>
         if plan.passed_through {
             return Ok(EmissionSource::Original);
         }
-        let made_ahead = ahead.as_ref().and_then(|ahead| ahead.get(inputs, module, summary, plan));
-        // An object that a build action should have made is not taken from the cache, so that a missing action is
-        // noticed.
+        let precomputed = ahead.as_ref().and_then(|ahead| ahead.get(inputs, module, summary, plan));
+        // An object that an action should have made is not taken from the cache, so that a missing action is noticed.
         let is_awaited = ahead.is_some() && inputs.files[inputs.modules[module].file].interface.is_some();
         let of_cache = || cached::get(cache, position, plan).filter(|_| !is_awaited);
-        if let Some(pruned) = made_ahead.or_else(of_cache) {
+        if let Some(pruned) = precomputed.or_else(of_cache) {
             return Ok(EmissionSource::Pruned(pruned));
         }
         prepare_module(inputs.module_bytes(module), summary, plan)

@@ -16,7 +16,7 @@ use summaries::format;
 
 use super::mapped::MappedFile;
 use crate::hashing::{with_checksum, without_checksum};
-use crate::made_ahead;
+use crate::precomputed;
 
 const MAGIC: [u8; 8] = *b"LTOIF\r\n\x1a";
 /// The suffix that makes an interface's name of its input's.
@@ -63,7 +63,7 @@ impl Interface {
             io::Error::new(io::ErrorKind::InvalidData, format!("{}: {message}", path.display()))
         };
         let damaged = || bad("the interface is damaged".to_owned());
-        let bytes = made_ahead::open(path, Some(input))?;
+        let bytes = precomputed::open(path, Some(input))?;
         let (contents, mut at) =
             format::decode_file::<InterfaceContents>(MAGIC, &bytes).map_err(|e| bad(e.to_string()))?;
         // With the file itself at hand only summaries are read, and each has its own checksum.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::process::geteuid;
 
-use crate::made_ahead::has_access_list_open;
+use crate::precomputed::has_access_list_open;
 
 /// The size in bytes from which a file of any age is mapped: archives, of which little may be in the link, and shared libraries.
 const MAPPED_FROM: u64 = 1 << 20;

@@ -18,7 +18,7 @@ use super::recognise::{is_foreign_elf, recognise};
 use super::scripts::ScriptInputs;
 use super::scripts::implicit::ScriptCommand;
 use crate::config::{Config, Flavor};
-use crate::made_ahead;
+use crate::precomputed;
 
 /// The search path of a link.
 #[derive(Debug)]
@@ -250,7 +250,7 @@ pub(super) fn open(config: &Config, path: &Path) -> io::Result<InputFile> {
     // An unreadable interface is ignored, because the file itself is here.
     let (interface, refused) = match made.map(|made| Interface::open(&made, path, false)) {
         Some(Ok((interface, _))) => (Some(interface), None),
-        Some(Err(error)) => (None, made_ahead::refusal(&error)),
+        Some(Err(error)) => (None, precomputed::refusal(&error)),
         None => (None, None),
     };
     Ok(InputFile { path: path.to_owned(), kind, bytes, interface, refused })

@@ -12,6 +12,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use crate::args::{Environment, prune, words};
 use crate::error::{Error, Result, Stage};
+use crate::process_group;
 
 /// The file name of this program when cargo runs it in place of rustc.
 pub(super) const RUSTC: &str = "lto-prune-rustc";
@@ -24,7 +25,7 @@ const FLAGS: &str = "LTO_PRUNE_RUSTC_FLAGS";
 
 /// Run cargo with `args`; the words of ours among them go to each link.
 pub(super) fn run(args: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
-    // Words behind -- are those of the program that cargo runs.
+    // Words after -- are those of the program that cargo runs.
     let end = args.iter().position(|word| word == "--").unwrap_or(args.len());
     let (args, behind) = args.split_at(end);
     let (ours, theirs): (Vec<_>, Vec<_>) = args.iter().cloned().partition(|word| prune::is_ours(word));
@@ -66,9 +67,9 @@ pub(super) fn run(args: &[OsString], env: &Environment<'_>) -> Result<ExitCode> 
     let before = env.get(prune::FLAGS_VARIABLE).unwrap_or_default();
     let options: Vec<OsString> = options.into_iter().chain(ours).collect();
     cargo_command.args(rest).args(behind).env(prune::FLAGS_VARIABLE, words::joined(&before, &options));
-    let status = super::spawned::run(&mut cargo_command, Path::new(&cargo))?;
+    let status = process_group::run(&mut cargo_command, Path::new(&cargo))?;
     tell(&log, &folder);
-    Ok(super::spawned::exit_code(status))
+    Ok(process_group::exit_code(status))
 }
 
 /// The folder in which cargo builds.

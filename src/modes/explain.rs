@@ -1,11 +1,11 @@
 //! `lto-prune explain-trap BINARY ADDRESS|CORE [BASE]`: which function a stub that was run stands for.
 //!
-//! The table that emission put into each object (`.debug_lto_prune_stubs`) is in the output, its addresses those of the link. A
-//! core file says where the process stopped (`NT_PRSTATUS`, the first thread is the one that the signal was for) and which
-//! file was mapped there (`NT_FILE`), so that the load address need not be known. An address is one of the link, or with
-//! BASE one of a process in which the file was loaded there.
+//! The table that emission put into each object (`.debug_lto_prune_stubs`) is in the output, its addresses those of the link. A core
+//! file has the place where the process stopped (`NT_PRSTATUS`; the first thread received the signal) and the mapped files
+//! (`NT_FILE`), so that the load address need not be known. An address is one of the link, or with BASE one of a process in which the
+//! file was loaded there.
 //!
-//! Safe on any bytes: each offset is checked. Left out: compressed debug information.
+//! Each offset is checked. Compressed debug information is not read.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -22,8 +22,8 @@ const TABLE: &[u8] = b".debug_lto_prune_stubs";
 const NT_PRSTATUS: u32 = 1;
 /// `NT_FILE`: the mapped files of the process.
 const NT_FILE: u32 = 0x4649_4c45;
-/// Where `rip` is in the descriptor of an `NT_PRSTATUS` (`struct elf_prstatus` of x86-64 Linux): the registers are behind
-/// 112 bytes, and it is the 17th.
+/// The offset of `rip` in the descriptor of an `NT_PRSTATUS` (`struct elf_prstatus` of x86-64 Linux): the registers are behind 112
+/// bytes, and it is the 17th.
 const RIP: usize = 112 + 16 * 8;
 
 fn error(message: impl Into<String>) -> Error {

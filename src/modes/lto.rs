@@ -81,7 +81,7 @@ impl LtoFiles {
 
     /// Only as much of an object is read as its section names need.
     fn add_file(&mut self, path: &Path) -> std::io::Result<()> {
-        // What is read from a pipe is lost for the linker.
+        // The linker can't read again from a pipe.
         if !path.metadata()?.is_file() {
             return Ok(());
         }

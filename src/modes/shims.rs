@@ -1,7 +1,7 @@
 //! `install-shims`: a folder in which compilers find us by a linker's name, with a package file for CMake and a native file for Meson.
 //!
-//! The shims are symbolic links to this executable, so that they follow an upgrade in place. A file of somebody else
-//! is never replaced, and a folder that has files of others and no shim is left alone: it might be one of the system's, or a clone.
+//! The shims are symbolic links to this executable, so that they follow an upgrade in place. A file that is no shim is never
+//! replaced. A folder with other files and no shim is refused, since it may be one of the system.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::args::linker::PREFERS_LLD;
 use crate::error::{Error, Result, Stage};
 
-/// What compilers look for: `ld` (gcc, clang), `ld.NAME` (`-fuse-ld=NAME`, rustc), and what build systems call outright.
+/// The names that compilers look for: `ld` (gcc, clang), `ld.NAME` (`-fuse-ld=NAME`, rustc); and those that build systems call.
 const NAMES: [&str; 9] =
     ["ld", "ld.bfd", "ld.gold", "ld.lld", "ld.mold", "ld.wild", "mold", "wild", PREFERS_LLD];
 

@@ -1,8 +1,7 @@
 //! Standalone: the compiler driver of the system links, with ourselves as its linker.
 //!
-//! Start files, libraries and their order are the driver's knowledge, so none of it is repeated here: a temporary
-//! folder holds `ld`, a link to `ld.lto-prune` beside it, and `-B` makes gcc and clang take it. Our options travel in `LTO_PRUNE_FLAGS`, since a
-//! driver would reject them.
+//! The driver adds start files and libraries. A temporary folder holds `ld`, a link to `ld.lto-prune` in the same folder, and `-B`
+//! makes gcc and clang use it. Our options travel in `LTO_PRUNE_FLAGS`, since a driver would reject them.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -17,14 +16,15 @@ use crate::args::{Environment, prune, words};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::interface;
 use crate::inputs::mapped::MappedFile;
-use crate::made_ahead;
+use crate::precomputed;
+use crate::process_group;
 
 /// Link `args` through a compiler driver.
 pub(super) fn run(args: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     let (mut ours, theirs): (Vec<_>, Vec<_>) = args.iter().cloned().partition(|w| prune::is_ours(w));
     let (choices, theirs): (Vec<_>, Vec<_>) = theirs.into_iter().partition(|w| chosen_linker(w).is_some());
     if let Some(linker) = choices.last().and_then(|w| chosen_linker(w)) {
-        // For the driver it would replace us; it means the linker behind us. A --prune-linker overrides it.
+        // For the driver it would replace us; it means the linker that we call. A --prune-linker overrides it.
         let mut word = OsString::from("--prune-linker=");
         word.push(linker);
         ours.insert(0, word);
@@ -47,16 +47,16 @@ pub(super) fn run(args: &[OsString], env: &Environment<'_>) -> Result<ExitCode> 
         prune::FLAGS_VARIABLE,
         words::joined(&env.get(prune::FLAGS_VARIABLE).unwrap_or_default(), &ours),
     );
-    // An interrupt from the terminal goes to the driver as well: outlive it, so that the folder goes.
+    // An interrupt from the terminal reaches the driver as well. We outlive it and remove the folder.
     let interrupted = Arc::new(AtomicBool::new(false));
     let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, interrupted);
-    let status = super::spawned::run(&mut command, Path::new(program))?;
-    // The folder goes here, also when the driver failed.
+    let status = process_group::run(&mut command, Path::new(program))?;
+    // The folder is removed here, also when the driver failed.
     drop(folder);
-    Ok(super::spawned::exit_code(status))
+    Ok(process_group::exit_code(status))
 }
 
-/// The linker that a driver option asks for. `lld` alone is what we choose anyway, by whatever name it has here.
+/// The linker that a driver option asks for. `lld` alone is our default.
 fn chosen_linker(word: &OsStr) -> Option<&OsStr> {
     let bytes = word.as_bytes();
     let name = bytes.strip_prefix(b"-fuse-ld=").or_else(|| bytes.strip_prefix(b"--ld-path="))?;
@@ -108,7 +108,7 @@ fn is_cplusplus(path: &Path, interfaces: Option<&Path>) -> bool {
         _ => return false,
     }
     let interface =
-        || made_ahead::open(&interface::path_of(interfaces?, path, interface::SUFFIX), Some(path)).ok();
+        || precomputed::open(&interface::path_of(interfaces?, path, interface::SUFFIX), Some(path)).ok();
     let Some(bytes) = MappedFile::open(path).ok().or_else(interface) else { return false };
     // Names as string tables hold them, each after the NUL of its predecessor.
     let marks: [&[u8]; 4] = [b"\0__gxx_personality_v0\0", b"\0_ZNSt", b"\0_ZNKSt", b"\0_Znwm\0"];

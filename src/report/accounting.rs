@@ -1,12 +1,18 @@
-//! Bytes by category, exactly: the categories of an object add up to its file size plus its zero-initialised memory.
+//! Sizes in the report: bytes by category, loaded bytes, and live code by the reason that keeps it.
 //!
-//! Whatever a section can't account for (headers, padding, what a malformed table hides) is `other`, computed as
-//! the rest, so that the sum can't be wrong by construction and the difference of two sums is the difference of two files.
+//! The categories of an object add up to its file size plus its zero-initialised memory, since `other` is computed as the rest.
 
-use object::LittleEndian;
-use object::elf;
+use object::elf::{FileHeader64, SHF_ALLOC};
 use object::read::elf::{FileHeader, SectionHeader};
+use object::{LittleEndian, elf};
 use serde::Serialize;
+use summaries::{AtomKind, ModuleKind};
+
+use super::names::{Facts, is_start_file};
+use crate::ids::{AtomId, Id};
+use crate::index::RootReason;
+use crate::plan::Action;
+use crate::propagate::{MentionedCode, candidates, code_sizes, live, reach};
 
 const LE: LittleEndian = LittleEndian;
 
@@ -26,7 +32,7 @@ pub type Sizes = [u64; 10];
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Totals {
     pub categories: Vec<CategoryTotal>,
-    /// The sums of what the program has in memory for itself (`code and data`), and of all else (`bookkeeping`).
+    /// The sums of the program's own memory (`code and data`), and of all other bytes (`bookkeeping`).
     pub groups: Vec<CategoryTotal>,
     pub plain: u64,
     pub pruned: u64,
@@ -90,7 +96,7 @@ pub fn sizes(data: &[u8]) -> Sizes {
         for section in sections.iter() {
             let name = sections.section_name(LE, section).unwrap_or(b"");
             if let Some(category) = category(section, name) {
-                // What a header says, which need not be so.
+                // The header may be wrong.
                 sizes[category] = sizes[category].saturating_add(section.sh_size(LE));
             }
         }
@@ -123,4 +129,107 @@ fn category(section: &elf::SectionHeader64<LittleEndian>, name: &[u8]) -> Option
         _ => 1,
     };
     Some(index)
+}
+
+/// Bytes of the program in memory: the sizes of all sections with `SHF_ALLOC`, as `size` adds them up, without the padding of a page
+/// that lld adds (`.relro_padding`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct LoadedBytes {
+    /// The loaded bytes of the output; null if it could not be read, or has no section headers.
+    pub output: Option<u64>,
+    /// An estimate of the loaded bytes that pruning removed, or would remove.
+    pub removed: u64,
+}
+
+/// The loaded bytes of a linked file, by its section headers.
+pub(super) fn loaded_bytes(data: &[u8]) -> Option<u64> {
+    let header = FileHeader64::<LittleEndian>::parse(data).ok()?;
+    let sections = header.sections(LE, data).ok()?;
+    let is_padding = |s| sections.section_name(LE, s).is_ok_and(|name| name == b".relro_padding");
+    let loaded = sections.iter().filter(|s| s.sh_flags(LE).0 & SHF_ALLOC.0 != 0 && !is_padding(s));
+    let bytes = loaded.fold(0u64, |sum, s| sum.saturating_add(s.sh_size(LE)));
+    (bytes > 0).then_some(bytes)
+}
+
+/// An estimate of the bytes that pruning removes from the output: input atoms and their share of the unwind tables, without alignment
+/// and linker-made sections.
+pub(super) fn removed_bytes(facts: Facts<'_>, totals: &Totals) -> u64 {
+    let gc = facts.config.gc_sections;
+    // The bytes of code in all, those that are not kept, and those of them that the plain output has.
+    let (mut code, mut dropped_code, mut saved_code, mut saved) = (0u64, 0u64, 0u64, 0u64);
+    for (position, summary) in facts.summaries.iter().enumerate() {
+        // The size of the code that is made of bitcode is not known.
+        if summary.kind != ModuleKind::Native {
+            continue;
+        }
+        let first = facts.index.modules[position].first_atom as usize;
+        for ((i, atom), action) in summary.atoms.iter().enumerate().zip(&facts.plan.modules[position].atoms) {
+            let id = AtomId::new(first + i);
+            if !atom.kind.is_alloc() || facts.index.discarded[id.index()] {
+                continue;
+            }
+            let code_size = if atom.kind == AtomKind::Code { atom.size } else { 0 };
+            code = code.saturating_add(code_size);
+            if *action == Action::Keep {
+                continue;
+            }
+            dropped_code = dropped_code.saturating_add(code_size);
+            if !gc || facts.linker_live[id.index()] {
+                saved = saved.saturating_add(atom.size);
+                saved_code = saved_code.saturating_add(code_size);
+            }
+        }
+    }
+    let share = |bytes: u64, part: u64, whole: u64| {
+        (u128::from(bytes) * u128::from(part)).checked_div(u128::from(whole)).unwrap_or(0) as u64
+    };
+    let unwind = totals.categories.iter().find(|c| c.category == "unwind");
+    let unwind = unwind.map_or(0, |unwind| match unwind.plain.saturating_sub(unwind.pruned) {
+        0 => share(unwind.plain, saved_code, code),
+        difference => share(difference, saved_code, dropped_code),
+    });
+    saved.saturating_add(unwind)
+}
+
+/// The bytes of live code, in all and for one reason alone: the difference to reachability without edges that only take addresses, without
+/// exports, or without modules that a limit keeps whole. Code that two reasons keep is in none of these numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct LiveCode {
+    /// The bytes of code that live by references.
+    pub live: u64,
+    /// Code that no call reaches: the most that the level `pointers` can drop.
+    pub by_mentions: u64,
+    /// The part of it in start files of the compiler, which no option can remove.
+    pub start_file_mentions: u64,
+    /// Code that is live only because it is exported.
+    pub by_exports: u64,
+    /// Code that is live only because a limit keeps its module, or a module that refers to it.
+    pub by_limits: u64,
+}
+
+impl LiveCode {
+    pub(super) fn of(facts: Facts<'_>) -> Self {
+        let index = facts.index;
+        let code = code_sizes(index, facts.summaries);
+        let liveness = live(index);
+        let mentioned = MentionedCode::of(index, facts.summaries, &liveness);
+        let candidates = candidates(index, &code, &liveness);
+        let of_start_file = |position: usize| is_start_file(facts, facts.index.modules[position].module);
+        let start_files = (0..index.modules.len()).filter(|position| of_start_file(*position));
+        let in_start_files = start_files.flat_map(|position| index.atoms_of(position));
+        let start_file_mentions =
+            in_start_files.filter(|atom| candidates[*atom]).map(|atom| code[atom]).sum();
+        let without = |reason: RootReason| {
+            let reached = reach(index, &|root| root.reason != reason, &|_, _| true);
+            let kept = code.iter().enumerate().filter(|(atom, _)| reached.is_live(AtomId::new(*atom)));
+            mentioned.live - kept.map(|(_, size)| size).sum::<u64>()
+        };
+        LiveCode {
+            live: mentioned.live,
+            by_mentions: mentioned.candidates,
+            start_file_mentions,
+            by_exports: without(RootReason::Exported),
+            by_limits: without(RootReason::ModuleKept),
+        }
+    }
 }

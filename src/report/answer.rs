@@ -1,9 +1,9 @@
-//! The answer of a link: whatever the user asked for, given once it is known how the link ended.
+//! The answer of a link: its report, remarks, statistics and messages, given when the link has ended.
 
 use std::path::Path;
 
 use super::schema::Report;
-use super::{contents, json, loaded, remarks, table};
+use super::{accounting, contents, json, remarks, table};
 use crate::config::{Config, Stats};
 use crate::error::{Error, Stage};
 use crate::inputs::mapped::MappedFile;
@@ -31,7 +31,7 @@ impl LinkerEnd {
 /// The report of a link and its messages, until the linker has ended.
 #[derive(Debug, Default)]
 pub struct LinkAnswer {
-    /// The report, if anything is asked for that is made of it.
+    /// The report, if the user wants it in any form.
     pub report: Option<Box<Report>>,
     /// The text of `--prune-why` about the symbols that it names.
     pub why: String,
@@ -63,14 +63,14 @@ impl LinkAnswer {
     /// Write and print what was asked for. A file that can't be written is an error message, and the others are written.
     pub fn give(&mut self, config: &Config, end: LinkerEnd) {
         let Some(report) = &mut self.report else { return };
-        report.linked = end.name();
+        report.linked = end.name().into();
         let prune = &config.prune;
         // A pipe must not be read, and an output that is no file of ours to read any more leaves the fields empty.
         if end == LinkerEnd::Succeeded
             && config.output.metadata().is_ok_and(|meta| meta.is_file())
             && let Ok(data) = MappedFile::open(&config.output)
         {
-            report.loaded.output = loaded::of_file(&data);
+            report.loaded.output = accounting::loaded_bytes(&data);
             report.file = prune.report.is_some().then(|| contents::file(&data));
         }
         if let Some(path) = &prune.report {

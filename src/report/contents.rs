@@ -1,8 +1,7 @@
-//! Contents of files, for the report: the bytes of an object's sections, and what each byte of the linked file is.
+//! Contents of files, for the report: the bytes of an object's sections, and the part of the linked file that each byte belongs to.
 //!
-//! A file is cut into ranges that follow on one another from its first byte to its last: what sections, headers and the
-//! section table claim, in that order of precedence where claims overlap, and padding for what nobody claims. So the ranges
-//! add up to the length of the file whatever is in it. Left out: which input a byte of the output came from.
+//! A file is divided into ranges from its first byte to its last: those that sections, headers and the section table claim, in this
+//! order of precedence, and padding. So the ranges add up to the length of any file.
 
 use std::ops::Range;
 
@@ -10,40 +9,44 @@ use object::LittleEndian;
 use object::elf;
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::names::FixedWord;
 use crate::hashing;
 
 const LE: LittleEndian = LittleEndian;
 
 type Section = elf::SectionHeader64<LittleEndian>;
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileReport {
     /// It is the length of the file in bytes.
     pub size: u64,
     /// The hash of the file's contents, in hexadecimal digits.
+    #[serde(default)]
     pub blake3: String,
-    /// What it consists of, by offset; sections without bytes in the file are where their header says.
+    /// Its parts, by offset. Sections without bytes in the file are at the offset in their header.
     pub parts: Vec<PartReport>,
 }
 
 /// A section, a table of the file format, or padding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartReport {
     /// The name of a section; else `ELF header`, `program headers`, `section headers` or `padding`.
     pub name: String,
     /// It is `section`, `header` or `padding`.
-    pub what: &'static str,
-    pub category: &'static str,
-    /// In the memory of the program; 0 for what isn't loaded.
+    pub what: FixedWord,
+    pub category: FixedWord,
+    /// The address in memory; 0 if it is not loaded.
     pub address: u64,
+    #[serde(skip_deserializing)]
     pub offset: u64,
     /// The size of the section, as its header says.
     pub size: u64,
     /// In the file. All of them add up to the length of the file.
     pub bytes: u64,
     /// The program has it in memory: it lies in a loadable segment, or in an object in a section with `SHF_ALLOC`.
+    #[serde(default)]
     pub loaded: bool,
     /// The number of the section, which readers of the same file need.
     #[serde(skip)]
@@ -68,14 +71,14 @@ pub const FILE_CATEGORIES: [&str; 14] = [
     "padding",
 ];
 
-/// By section index: its bytes in the object; `None` where it has none.
+/// By section index: its bytes in the object; `None` without bytes.
 pub(super) fn sections(data: &[u8]) -> Vec<Option<&[u8]>> {
     let Ok(header) = FileHeader64::<LittleEndian>::parse(data) else { return Vec::new() };
     let Ok(sections) = header.sections(LE, data) else { return Vec::new() };
     sections.iter().map(|s| s.data(LE, data).ok().filter(|d| !d.is_empty())).collect()
 }
 
-/// What the bytes of a linked file are.
+/// The parts of a linked file.
 pub fn file(data: &[u8]) -> FileReport {
     let length = data.len() as u64;
     let mut claims: Vec<PartReport> = Vec::new();
@@ -160,14 +163,12 @@ fn cut(parts: Vec<PartReport>, segments: &[Range<u64>]) -> Vec<PartReport> {
 fn padding_of(offset: u64, bytes: u64) -> Option<PartReport> {
     let padding = || PartReport {
         name: "padding".to_owned(),
-        what: "padding",
-        category: "padding",
-        address: 0,
+        what: "padding".into(),
+        category: "padding".into(),
         offset,
         size: bytes,
         bytes,
-        loaded: false,
-        section: None,
+        ..PartReport::default()
     };
     (bytes > 0).then(padding)
 }
@@ -175,14 +176,12 @@ fn padding_of(offset: u64, bytes: u64) -> Option<PartReport> {
 fn of_headers(header: &FileHeader64<LittleEndian>, data: &[u8]) -> Vec<PartReport> {
     let table = |name: &str, offset: u64, count: u64, size: u16| PartReport {
         name: name.to_owned(),
-        what: "header",
-        category: "headers",
-        address: 0,
+        what: "header".into(),
+        category: "headers".into(),
         offset,
         size: count.saturating_mul(size.into()),
         bytes: count.saturating_mul(size.into()),
-        loaded: false,
-        section: None,
+        ..PartReport::default()
     };
     // The header can't say how many there are if they are very many.
     let sections = header.sections(LE, data).map_or(0, |s| s.len() as u64);
@@ -201,8 +200,8 @@ fn of_sections(header: &FileHeader64<LittleEndian>, data: &[u8]) -> Vec<PartRepo
         let name = sections.section_name(LE, s).unwrap_or(b"");
         PartReport {
             name: String::from_utf8_lossy(name).into_owned(),
-            what: "section",
-            category: category(s, name),
+            what: "section".into(),
+            category: category(s, name).into(),
             address: s.sh_addr(LE),
             offset: s.sh_offset(LE),
             size: s.sh_size(LE),
@@ -257,7 +256,7 @@ mod tests {
             assert!(part.offset <= end, "{part:?}");
             end += part.bytes;
         }
-        assert!(report.parts.iter().all(|p| FILE_CATEGORIES.contains(&p.category)));
+        assert!(report.parts.iter().all(|p| FILE_CATEGORIES.contains(&&*p.category)));
         report
     }
 

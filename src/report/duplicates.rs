@@ -1,14 +1,13 @@
 //! Atoms with the same contents: the same bytes, and references to the same things at the same places.
 //!
-//! Bytes that a reference fills in are left out of the comparison where the assembler filled them in already, since they say
-//! how far away the target is. A reference to a local symbol is as good as another to a local symbol with the same bytes; so
-//! atoms that differ only two references away are taken for the same. Whoever folds them has to look again; here
-//! they are counted. An atom of which a part belongs to another atom (a jump table) is left out: its references are not its own.
+//! Fields that the assembler resolved are not compared, since they hold the distance of their target. References to two local symbols
+//! with the same bytes are equal, so atoms that differ two references away are duplicates here. An atom with a part of another atom
+//! (a jump table) is not compared.
 
 use rayon::prelude::*;
 use summaries::{AtomIdx, AtomKind, Binding, Definition, ModuleSummary, Target};
 
-use super::facts::Facts;
+use super::names::Facts;
 use crate::hashing::hash;
 use crate::ids::AtomId;
 
@@ -97,7 +96,7 @@ fn with_references(
         let (target, addend) = defined_here(summary, r.target, r.addend);
         let atom = match target {
             Target::Atom(atom) => atom,
-            // Whatever prevails is one thing: by its name.
+            // A prevailing definition is identified by its name.
             Target::Symbol(symbol) => {
                 text.push(1);
                 text.extend_from_slice(&r.addend.to_le_bytes());

@@ -1,14 +1,14 @@
-//! The references between what lives, for the report: a graph in which reachability from the roots is liveness.
+//! The liveness graph of the report: references between live atoms, in which reachability from the roots is liveness.
 //!
-//! Below the level `pointers` the edges are those of the index, and nothing is added or lost. With value flow an edge
-//! that only mentions its target counts if the call was followed to it or if the address escaped; a call through a pointer
-//! is an edge of its own; and an atom of a function holds the others of it. What escaped counts as held by each that
-//! mentions it, so the graph holds on to more than the fixpoint would: what would go if an edge went is a lower
-//! bound there. Whatever lives without an edge of these has one for its witness, so that all that lives is reached.
+//! Below the level `pointers` the edges are those of the index. With value flow, an address-taken edge counts if the call was
+//! resolved to its target or if the address escaped. An indirect call is an edge, and each atom of a function holds its others. An
+//! escaped function counts as held by each atom that takes its address, so the retained sizes are lower bounds. An atom without such
+//! an edge gets one for its witness.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::facts::Facts;
+use super::names::Facts;
+use super::names::FixedWord;
 use super::names::{KINDS, code, edge_kind_name};
 use super::why;
 use crate::error::lossy;
@@ -17,11 +17,10 @@ use crate::index::{Edge, EdgeEffect, EdgeKind};
 use crate::plan::Action;
 use crate::propagate::Witness;
 
-/// Edges between atoms that are kept or stubs. Those of atom `a` are number `start[a]` to `start[a + 1]`, ascending by
-/// target.
-#[derive(Debug, Default, Serialize)]
+/// Edges between atoms that are kept or stubs. Atom `a` has the edges `start[a]` to `start[a + 1]`, ascending by target.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct GraphReport {
-    pub kinds: Vec<&'static str>,
+    pub kinds: Vec<FixedWord>,
     pub start: Vec<u32>,
     /// The elements are positions in `atoms`.
     pub target: Vec<u32>,
@@ -37,23 +36,23 @@ pub struct GraphReport {
 }
 
 /// An atom that is live by itself.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct RootReport {
     /// It is a position in `atoms`.
-    pub atom: usize,
-    pub reason: &'static str,
+    pub atom: u32,
+    pub reason: FixedWord,
     pub symbol: Option<String>,
 }
 
 pub const HOLDS: u8 = 1;
-/// It doesn't go with a reference in the program's text.
+/// No reference in the source makes it.
 pub const STRUCTURAL: u8 = 2;
 /// It keeps its target only because the address escaped.
 pub const ESCAPED: u8 = 4;
 /// It keeps its target only because an indirect call of its source may lead there.
 pub const BY_SITE: u8 = 8;
 
-/// What alone may keep the target of an edge.
+/// Reasons that alone may keep the target of an edge.
 const REASONS: u8 = ESCAPED | BY_SITE;
 
 #[derive(Clone, Copy)]
@@ -69,13 +68,13 @@ pub(super) fn roots(facts: Facts<'_>) -> Vec<RootReport> {
     let name = |s| lossy(facts.resolution.symbols[s].name);
     let roots = facts.index.roots.iter().filter(|r| is_in(facts, r.atom));
     let mut roots: Vec<RootReport> = roots
-        .map(|r| RootReport { atom: r.atom.index(), reason: r.reason.name(), symbol: r.symbol.map(name) })
+        .map(|r| RootReport { atom: r.atom.0, reason: r.reason.name().into(), symbol: r.symbol.map(name) })
         .collect();
-    // What lives by value flow and no atom has the address of.
+    // Atoms that are live by value flow, and whose address no atom takes.
     let is_alone = |a: &AtomId| matches!(facts.liveness.witness[a.index()], Some(w) if source(facts, w) == EdgeSource::Nothing);
     let alone = (0..facts.index.atom_count()).map(AtomId::new).filter(|a| is_in(facts, *a) && is_alone(a));
-    roots.extend(alone.map(|a| RootReport { atom: a.index(), reason: "escaped", symbol: None }));
-    // Stable: the reasons of an atom stay in their order.
+    roots.extend(alone.map(|a| RootReport { atom: a.0, reason: "escaped".into(), symbol: None }));
+    // The sort keeps the order of an atom's reasons.
     roots.sort_by_key(|r| r.atom);
     roots
 }
@@ -123,7 +122,8 @@ fn is_in(facts: Facts<'_>, atom: AtomId) -> bool {
 pub(super) fn graph(facts: Facts<'_>) -> GraphReport {
     let parts = parts(facts);
     let witnesses = witnesses(facts);
-    let mut report = GraphReport { kinds: KINDS.to_vec(), start: vec![0], ..GraphReport::default() };
+    let mut report =
+        GraphReport { kinds: KINDS.map(FixedWord::from).to_vec(), start: vec![0], ..GraphReport::default() };
     let mut arcs: Vec<Arc> = Vec::new();
     for atom in (0..facts.index.atom_count()).map(AtomId::new) {
         arcs.clear();
@@ -169,13 +169,13 @@ pub(super) fn graph(facts: Facts<'_>) -> GraphReport {
     report
 }
 
-/// What the index says of the references of a live atom.
+/// The edges of a live atom in the index.
 fn of_index(facts: Facts<'_>, atom: AtomId, arcs: &mut Vec<Arc>) {
     let index = facts.index;
     let alloc = index.alloc[atom.index()];
     let references = &facts.summaries[index.locate(atom).0].references;
     for edge in index.edges_of(atom).1 {
-        // As in `propagate`: what is not loaded keeps only the metadata that follows it.
+        // As in `propagate`: an atom that is not loaded keeps only its metadata.
         let follows = alloc || matches!(edge.kind, EdgeKind::LinkOrder | EdgeKind::Group);
         if !follows || edge.target == atom || !is_in(facts, edge.target) {
             continue;
@@ -203,7 +203,7 @@ fn of_index(facts: Facts<'_>, atom: AtomId, arcs: &mut Vec<Arc>) {
     }
 }
 
-/// Whether a mention is enough to keep an atom: it can't be a stub.
+/// Whether an address-taken edge keeps an atom, since it can't be a stub.
 fn lives_by_mention(facts: Facts<'_>, atom: AtomId) -> bool {
     let edge = match facts.liveness.witness[atom.index()] {
         Some(Witness::Edge(number)) => facts.index.edges.get(number as usize),

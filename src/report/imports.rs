@@ -1,26 +1,27 @@
-//! What the modules of the link refer to and none of them defines: the report's `imports`.
+//! Symbols that modules of the link refer to and none of them defines: the report's `imports`.
 //!
-//! Only references of what lives count, as in `graph`. Those of bitcode are the ones that were read: which of them are left once
-//! code is made of it, and what that code calls besides, is for the linker to see.
+//! Only references of live atoms count, as in `graph`. Code generation by the linker may remove references of bitcode, and add
+//! others.
 
 use rustc_hash::FxHashMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use summaries::Target;
 
-use super::facts::Facts;
+use super::names::Facts;
+use super::names::FixedWord;
 use super::names::{code, edge_kind_name};
 use crate::error::lossy;
 use crate::ids::{AtomId, Id, SymbolId};
 use crate::index::edge_kind;
 use crate::resolve::Prevailing;
 
-/// A symbol that is defined elsewhere, and what refers to it: one place of each atom, ascending by atom.
-#[derive(Debug, Serialize)]
+/// A symbol that is defined elsewhere, with one place of each atom that refers to it, ascending by atom.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct ImportReport {
     pub symbol: String,
     /// It is `library`, `linker`, or `nothing`.
-    pub defined_by: &'static str,
-    /// The name by which the loader finds the library.
+    pub defined_by: FixedWord,
+    /// The name of the library for the loader.
     pub library: Option<String>,
     /// The elements are positions in `atoms`.
     pub from: Vec<u32>,
@@ -53,7 +54,15 @@ pub(super) fn imports(facts: Facts<'_>) -> Vec<ImportReport> {
             let position = *at.entry(id).or_insert_with(|| {
                 let symbol = lossy(symbols[id].name);
                 let (from, kind, offset, count) = Default::default();
-                imports.push(ImportReport { symbol, defined_by, library, from, kind, offset, count });
+                imports.push(ImportReport {
+                    symbol,
+                    defined_by: defined_by.into(),
+                    library,
+                    from,
+                    kind,
+                    offset,
+                    count,
+                });
                 imports.len() - 1
             });
             let Some(import) = imports.get_mut(position) else { continue };

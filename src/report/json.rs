@@ -1,7 +1,7 @@
 //! The JSON printer of the report: a line for each atom, symbol and the like, and one for each table of numbers.
 //!
-//! Decides white space only. Text that is indented all the way down is four times as long, and a report of a large
-//! program has a hundred thousand atoms; text without any line can't be looked at.
+//! Decides white space only. Fully indented text is four times as long, and a report of a large program has a hundred thousand atoms.
+//! Text in one line can't be read.
 
 use std::io::{self, Write};
 

@@ -1,8 +1,7 @@
-//! `--prune-limit-log=F`: each link adds one line to the file, so that a build of many links can be looked at as a whole.
+//! `--prune-limit-log=F`: each link adds one line of JSON to the file, for a build of many links.
 //!
-//! The line says by which id `--prune-limit` knows the link and how much it could lose; where a limit holds, also
-//! what the last atom is that went, and why. It is written at once, in one piece: links run beside each other. Left
-//! out: all else, for which there is the report.
+//! The line has the id of the link for `--prune-limit`, the number of its droppable atoms, and with a limit the last dropped atom and
+//! the reason. It is written at once, since links run in parallel.
 
 use std::path::Path;
 
@@ -20,20 +19,20 @@ use crate::propagate::Liveness;
 /// More referring atoms than these are counted.
 const NAMED_REFERRERS: usize = 3;
 
-/// What a link says of itself.
+/// The line of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// It is the id by which `--prune-limit` knows it.
+    /// The id of the link for `--prune-limit`.
     pub link: String,
     /// It is the absolute path of the output.
     pub output: String,
-    /// How many atoms could go; none if the link isn't pruned.
+    /// The number of droppable atoms; 0 if the link isn't pruned.
     pub atoms: usize,
-    /// The number of them that may go.
+    /// The number of them that may be dropped.
     pub limit: usize,
-    /// The last of those that may, if a limit was given.
+    /// The last of those that may be dropped, if a limit was given.
     pub last: Option<LogAtom>,
-    /// These atoms went together with the last one.
+    /// Atoms that are dropped together with the last one.
     pub with: Vec<LogAtom>,
 }
 
@@ -47,7 +46,7 @@ pub struct LogAtom {
     /// It is a number of bytes.
     pub size: u64,
     pub kind: String,
-    /// `dropped`, `stub`, or `kept`, because something that stays refers to it.
+    /// `dropped`, `stub`, or `kept`, because a kept atom refers to it.
     pub state: String,
     pub why: String,
 }
@@ -125,7 +124,7 @@ impl LogWriter<'_> {
         summary.symbols.iter().enumerate().filter_map(named).collect()
     }
 
-    /// Why it went, from what refers to it.
+    /// The reason why it is dropped, from the atoms that refer to it.
     fn why(&self, id: AtomId) -> String {
         let (index, liveness) = (self.index, self.liveness);
         let refers = |from: &AtomId| {
@@ -137,11 +136,11 @@ impl LogWriter<'_> {
         match (liveness.is_stub(id), live.is_empty(), dead.is_empty()) {
             (true, ..) => {
                 let by = if live.is_empty() { dead } else { live };
-                format!("its address is needed and its body is not: {} mentions it", self.list(&by))
+                format!("its address is needed and its body is not: {} takes it", self.list(&by))
             }
             (false, true, true) => "nothing refers to it".to_owned(),
-            (false, true, false) => format!("only what goes too refers to it: {}", self.list(&dead)),
-            (false, false, _) => format!("no call reaches it, though {} mentions it", self.list(&live)),
+            (false, true, false) => format!("only dropped atoms refer to it: {}", self.list(&dead)),
+            (false, false, _) => format!("no call reaches it, but {} takes its address", self.list(&live)),
         }
     }
 

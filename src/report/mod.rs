@@ -1,4 +1,4 @@
-//! The pass report: what went, what stayed and why.
+//! The pass report: dropped and kept atoms, with reasons.
 //!
 //! A pure function of the index, the witnesses, the plan, the sizes and the linked file; it decides nothing. The
 //! types of [`schema`] are the serialised form.
@@ -8,27 +8,21 @@ mod answer;
 pub mod calls;
 pub mod contents;
 mod duplicates;
-mod facts;
 pub mod graph;
 pub mod imports;
 mod json;
-pub mod live_code;
-mod loaded;
 pub mod log;
 mod names;
-mod not_done;
-mod reasons;
 pub mod remarks;
 mod schema;
-mod stops;
 pub mod table;
 pub mod why;
 
 pub use answer::{LinkAnswer, LinkerEnd};
-use facts::is_start_file;
-pub(crate) use facts::is_start_file_name;
-pub use facts::{Facts, describe};
-pub use names::edge_kind_name;
+pub(crate) use names::flavor_name;
+use names::is_start_file;
+pub(crate) use names::is_start_file_name;
+pub use names::{Facts, FixedWord, NotDone, describe, edge_kind_name};
 pub use schema::*;
 
 use rustc_hash::FxHashMap;
@@ -42,11 +36,9 @@ use crate::plan::{Action, Plan, SymbolFlags};
 use crate::propagate::values::ValueFlow;
 use crate::propagate::{Witness, nounwind};
 use crate::pruned_link::PruneOutcome;
-use accounting::Totals;
-use loaded::LoadedBytes;
+use accounting::{LiveCode, LoadedBytes, removed_bytes};
 use names::{
-    atom_kind_name, binding_name, flavor_name, icf_name, level_name, module_kind_name, severity_name,
-    symbol_kind_name,
+    atom_kind_name, binding_name, icf_name, level_name, module_kind_name, severity_name, symbol_kind_name,
 };
 
 /// The answer of a link from the results of its passes. `not_pruned` says why its originals are linked.
@@ -79,7 +71,7 @@ pub fn of_link(
         plan,
         limits,
     };
-    let unpruned = reasons::not_pruned(facts, pruned, not_pruned.as_deref());
+    let unpruned = table::not_pruned(facts, pruned, not_pruned.as_deref());
     let not_pruned_action = not_pruned.as_ref().and(unpruned.as_ref()).and_then(|why| why.action.clone());
     let mut report = Report { not_pruned, not_pruned_action, unpruned, ..report(facts, pruned) };
     if config.prune.report.is_some() {
@@ -103,36 +95,15 @@ impl Report {
             tool: format!("lto-prune {}", env!("CARGO_PKG_VERSION")),
             linker: LinkerReport {
                 path: config.linker.path.display().to_string(),
-                dialect: flavor_name(config.linker.flavor),
+                dialect: flavor_name(config.linker.flavor).into(),
                 gc_sections: config.gc_sections,
-                icf: icf_name(config.icf),
+                icf: icf_name(config.icf).into(),
             },
             output: config.output.display().to_string(),
-            level: level_name(config.prune.level),
-            shadow: config.prune.off,
-            pruned: false,
-            not_pruned: None,
-            not_pruned_action: None,
-            unpruned: None,
-            linked: "",
-            analysed: false,
-            modules: Vec::new(),
-            atoms: Vec::new(),
-            symbols: Vec::new(),
-            functions: Counts::default(),
-            live_code: live_code::LiveCode::default(),
-            loaded: LoadedBytes::default(),
-            totals: Totals::default(),
-            limits: Vec::new(),
-            unwind: None,
-            roots: Vec::new(),
+            level: level_name(config.prune.level).into(),
+            dry_run: config.prune.off,
             graph: graph::GraphReport { start: vec![0], ..graph::GraphReport::default() },
-            imports: Vec::new(),
-            duplicates: Vec::new(),
-            file: None,
-            value_flow: None,
-            not_analysed: None,
-            call_sites: Vec::new(),
+            ..Report::default()
         }
     }
 }
@@ -158,7 +129,7 @@ fn report(facts: Facts<'_>, outcome: &PruneOutcome) -> Report {
                     _ => "untouched",
                 };
                 let path = |file| facts.inputs.files[file].path.display().to_string();
-                let kind = module_kind_name(summary.kind);
+                let kind = module_kind_name(summary.kind).into();
                 match &input.archive {
                     Some((archive, member)) => {
                         ModuleReport { name: member.clone(), archive: Some(path(*archive)), kind, status }
@@ -167,8 +138,8 @@ fn report(facts: Facts<'_>, outcome: &PruneOutcome) -> Report {
                 }
             })
             .collect(),
-        live_code: live_code::LiveCode::of(facts),
-        loaded: LoadedBytes { output: None, removed: loaded::removed(facts, &outcome.totals) },
+        live_code: LiveCode::of(facts),
+        loaded: LoadedBytes { output: None, removed: removed_bytes(facts, &outcome.totals) },
         totals: outcome.totals.clone(),
         limits: limit_reports(facts),
         unwind: facts.unwind.map(|unwind| unwind_report(config, unwind)),
@@ -180,7 +151,7 @@ fn report(facts: Facts<'_>, outcome: &PruneOutcome) -> Report {
     for position in 0..facts.index.modules.len() {
         add_module(facts, position, &mut report);
     }
-    report.not_analysed = reasons::not_analysed(&report, config);
+    report.not_analysed = table::not_analysed(&report, config);
     report
 }
 
@@ -212,8 +183,8 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
         }
         report.symbols.push(SymbolReport {
             name,
-            module: position,
-            atom: this.first_atom as usize + atom.index(),
+            module: position as u32,
+            atom: this.first_atom + atom.0,
             kind: symbol_kind_name(symbol.kind),
             binding: binding_name(symbol.binding),
             offset: matches!(symbol.definition, Definition::Atom(_)).then_some(symbol.value),
@@ -224,7 +195,7 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
     }
     let mut functions = vec![None; summary.atoms.len()];
     for function in &summary.functions {
-        let entered = this.first_atom as usize + function.atom.index();
+        let entered = this.first_atom + function.atom.0;
         for atom in function.parts.iter().chain([&function.atom]) {
             if let Some(of) = functions.get_mut(atom.index()) {
                 *of = Some(entered);
@@ -235,19 +206,20 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
         let id = AtomId::new(this.first_atom as usize + i);
         let discarded = facts.index.discarded[id.index()];
         report.atoms.push(AtomReport {
-            module: position,
+            module: position as u32,
             section: lossy(summary.name(atom.name)),
             section_index: (atom.section != summaries::Atom::NO_SECTION).then_some(atom.section),
             offset: atom.offset,
             function: functions.get(i).copied().flatten(),
-            kind: atom_kind_name(atom.kind),
+            kind: atom_kind_name(atom.kind).into(),
             size: atom.size,
             live: plan.atoms.get(i) == Some(&Action::Keep),
             state: match plan.atoms.get(i) {
                 Some(Action::Keep) => "kept",
                 Some(Action::Stub) => "stub",
                 Some(Action::Drop) | None => "dropped",
-            },
+            }
+            .into(),
             discarded,
             merge: atom.has(atom_flags::MERGE),
             linker_live: facts.linker_live[id.index()],
@@ -257,7 +229,7 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
     }
 }
 
-/// The form of a witness in the report. Whatever keeps an atom by an edge is a reference there, also a call, an escape or a label.
+/// The form of a witness in the report. Every edge that keeps an atom is a reference, also a call, an escape or a label.
 fn witness_report(facts: Facts<'_>, witness: Witness) -> Option<WitnessReport> {
     match witness {
         Witness::Root(number) => {
@@ -291,13 +263,19 @@ fn unwind_report(config: &Config, unwind: &RemovedUnwind) -> UnwindReport {
         UnwindPruning::Drop => "drop",
     };
     let RemovedUnwind { count, bytes, needed, kept, .. } = unwind;
-    UnwindReport { mode, functions: *count, bytes: *bytes, kept: needed.len(), why: kept.clone() }
+    UnwindReport {
+        mode: mode.into(),
+        functions: *count as u64,
+        bytes: *bytes,
+        kept: needed.len() as u64,
+        why: kept.clone(),
+    }
 }
 
 fn limit_reports(facts: Facts<'_>) -> Vec<LimitReport> {
     let loaded = facts.index.modules.iter().enumerate();
     let position_of: FxHashMap<ModuleId, usize> = loaded.map(|(i, module)| (module.module, i)).collect();
-    // Of a section that is kept whole only what is kept counts.
+    // Only the kept bytes of an undivided section count.
     let kept = |module: Option<ModuleId>, record: &LimitRecord| {
         let position = module.and_then(|module| position_of.get(&module));
         let (Some(position), Some(section), Severity::Section) =
@@ -318,15 +296,15 @@ fn limit_reports(facts: Facts<'_>) -> Vec<LimitReport> {
         for (module, record) in facts.limits.iter().filter(|(_, record)| record.limit == *limit) {
             let is_start_file = module.is_some_and(|module| is_start_file(facts, module));
             let report = report.get_or_insert_with(|| LimitReport {
-                limit: limit.name(),
-                severity: severity_name(limit.severity()),
+                limit: limit.name().into(),
+                severity: severity_name(limit.severity()).into(),
                 count: 0,
                 bytes: 0,
                 start_files: 0,
                 start_file_bytes: 0,
                 module: None,
                 detail: String::new(),
-                lifted_by: limit.lifted_by(),
+                lifted_by: limit.lifted_by().into(),
             });
             // The first place is one that the user can change, if there is any.
             if report.count == 0 || !is_start_file && report.is_of_start_files() {

@@ -1,11 +1,10 @@
-//! `--prune-remarks=F`: LLVM optimisation remarks, in LLVM's YAML: one for each function that went, and one for each indirect
-//! call of a live function (at the level `pointers`).
+//! `--prune-remarks=F`: LLVM optimisation remarks, in LLVM's YAML: one for each removed function, and one for each indirect call of a
+//! live function (at the level `pointers`).
 //!
-//! Pass, name, function and arguments are those that LLVM's LTO writes for a definition that its index found dead
-//! (llvm/lib/LTO/LTO.cpp, remark `deadfunction` of pass `lto`), so `llvm-remarkutil` and every reader of
-//! `--opt-remarks-filename` reads them. LLVM's called value propagation writes none; those of calls are named after it: passed, with
-//! the callees, missed, with the reason, or an analysis, of a call that calls nothing. There is no `DebugLoc`: native debug
-//! information is not read.
+//! Remarks about removed functions are as those of LLVM's LTO for a dead definition (llvm/lib/LTO/LTO.cpp, remark `deadfunction` of
+//! pass `lto`), so that `llvm-remarkutil` reads them. LLVM's called value propagation writes none; those of calls are named after it:
+//! passed, with the callees, missed, with the reason, or an analysis, of a call that calls nothing. There is no `DebugLoc`: native
+//! debug information is not read.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -18,12 +17,15 @@ use crate::terminal;
 pub fn remarks(report: &Report) -> String {
     let mut out = removed_functions(report);
     for site in &report.call_sites {
-        let named = |atom: usize| report.atoms.get(atom).and_then(|a| a.symbols.first()).map(String::as_str);
+        let named =
+            |atom: u32| report.atoms.get(atom as usize).and_then(|a| a.symbols.first()).map(String::as_str);
         let place = format!("{} at {:#x}", section(report, site), site.offset);
-        let (kind, name, mut arguments) = match site.state {
+        let (kind, name, mut arguments) = match &*site.state {
             "resolved" => ("Passed", "resolved", vec![("String", " calls ")]),
             "never" => ("Analysis", "nevercalled", vec![("String", " calls nothing ")]),
-            _ => ("Missed", "overdefined", vec![("String", " may call anything that escaped: ")]),
+            _ => {
+                ("Missed", "overdefined", vec![("String", " may call any function whose address escaped: ")])
+            }
         };
         arguments.insert(0, ("CallSite", &place));
         arguments.extend(site.targets.iter().map(|t| ("Callee", named(t.atom).unwrap_or("?"))));
@@ -77,7 +79,7 @@ fn removed_functions(report: &Report) -> String {
 
 /// The section of a call in its object.
 fn section<'r>(report: &'r Report, site: &CallSiteReport) -> &'r str {
-    report.atoms.get(site.caller).map_or("?", |a| a.section.as_str())
+    report.atoms.get(site.caller as usize).map_or("?", |a| a.section.as_str())
 }
 
 /// Append a remark of a kind, of a pass, with a name.

@@ -1,35 +1,39 @@
-//! The serialised form of a report (docs/REPORT_FORMAT.md): the types that serde writes. [`SCHEMA`] changes when they do.
+//! The serialised form of a report (docs/REPORT_FORMAT.md): the types that a link writes and `lto-prune audit` reads.
 //!
-//! Left out: the parts that have a file of their own ([`graph`], [`imports`], [`calls`], [`contents`], [`live_code`]).
+//! [`SCHEMA`] changes with them. Fields without use for an audit are not read. Older reports lack fields with a default.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::accounting::Totals;
-use super::loaded::LoadedBytes;
-use super::not_done::NotDone;
-use super::{calls, contents, graph, imports, live_code};
+use super::accounting::{LiveCode, LoadedBytes, Totals};
+use super::names::{FixedWord, NotDone};
+use super::{calls, contents, graph, imports};
 
 pub const SCHEMA: u32 = 2;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     pub schema: u32,
+    #[serde(skip_deserializing)]
     pub tool: String,
     pub linker: LinkerReport,
     pub output: String,
     /// It is the level of the analysis.
-    pub level: &'static str,
-    /// `--prune-level=off`: nothing was to be pruned; the rest says what would have been.
-    pub shadow: bool,
+    pub level: FixedWord,
+    /// `--prune-level=off`: a dry run, and the rest says what would have been removed.
+    #[serde(default, rename = "shadow")]
+    pub dry_run: bool,
     /// Whether the output was linked from pruned objects.
     pub pruned: bool,
     /// Why the originals were linked, or nothing; null if pruned objects were linked, and if there was nothing to remove.
     pub not_pruned: Option<String>,
     /// How the linker ended: `succeeded`, `failed`, or `not-run`, where `--prune-strict` ended the link before it.
-    pub linked: &'static str,
+    #[serde(default)]
+    pub linked: FixedWord,
     /// Whether the passes came to their end. If not, all below but `file` is empty.
+    #[serde(default)]
     pub analysed: bool,
     /// An action of the user that lets the link be pruned, if there is one.
+    #[serde(skip_deserializing)]
     pub not_pruned_action: Option<String>,
     /// The reason and the action for people, also if there was nothing to remove.
     #[serde(skip)]
@@ -38,17 +42,22 @@ pub struct Report {
     pub modules: Vec<ModuleReport>,
     pub atoms: Vec<AtomReport>,
     pub symbols: Vec<SymbolReport>,
+    #[serde(skip_deserializing)]
     pub functions: Counts,
-    pub live_code: live_code::LiveCode,
+    #[serde(skip_deserializing)]
+    pub live_code: LiveCode,
+    #[serde(skip_deserializing)]
     pub loaded: LoadedBytes,
+    #[serde(skip_deserializing)]
     pub totals: Totals,
     pub limits: Vec<LimitReport>,
-    /// Unwind entries of kept functions; null where nobody asks for them.
+    /// Unwind entries of kept functions; null without an option that needs them.
     pub unwind: Option<UnwindReport>,
-    /// What is live by itself, ascending by atom.
+    /// Roots, ascending by atom.
     pub roots: Vec<graph::RootReport>,
     pub graph: graph::GraphReport,
-    /// What is used and defined elsewhere, by symbol.
+    /// Symbols that are used and defined elsewhere, in their order.
+    #[serde(default)]
     pub imports: Vec<imports::ImportReport>,
     /// Atoms with the same contents, in groups: positions in `atoms`.
     pub duplicates: Vec<Vec<u32>>,
@@ -59,69 +68,75 @@ pub struct Report {
     /// The reason for a missing `value_flow`; null if it is there.
     pub not_analysed: Option<NotDone>,
     /// Indirect calls of live functions, at the level `pointers`.
+    #[serde(default)]
     pub call_sites: Vec<calls::CallSiteReport>,
 }
 
 /// The unwind entries that are removed from kept functions, or by the option `unused` would be.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct UnwindReport {
     /// The value of the option `--prune-unwind`: keep, unused or drop.
-    pub mode: &'static str,
+    pub mode: FixedWord,
     /// How many functions lose their entries, and how many bytes of `.eh_frame` those are.
-    pub functions: usize,
+    pub functions: u64,
     pub bytes: u64,
-    /// How many keep theirs, where some do not.
-    pub kept: usize,
-    /// Why entries are kept, where some are: the call by which an unwinding may start.
+    /// The number of functions that keep theirs.
+    pub kept: u64,
+    /// The first call that may start an unwinding, if it keeps entries.
     pub why: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct LinkerReport {
+    #[serde(skip_deserializing)]
     pub path: String,
-    pub dialect: &'static str,
+    pub dialect: FixedWord,
     pub gc_sections: bool,
     /// `none`, `safe` or `all`: whether the linker joins the same code.
-    pub icf: &'static str,
+    pub icf: FixedWord,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct ModuleReport {
     /// It is a path, or the member's name.
     pub name: String,
     pub archive: Option<String>,
     /// `native` or `bitcode`; `opaque` where it is neither.
-    pub kind: &'static str,
-    /// `pruned`, or `untouched` where nothing goes, or `would-be-pruned` in a shadow report.
+    #[serde(default)]
+    pub kind: FixedWord,
+    /// `pruned`, `untouched` if it is passed through, or `would-be-pruned` in a dry run.
+    #[serde(skip_deserializing)]
     pub status: &'static str,
 }
 
 /// An atom: a section, at this granularity.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct AtomReport {
     /// It is a position in `modules`.
-    pub module: usize,
+    pub module: u32,
     pub section: String,
     /// ELF index of the section; null for a common symbol.
     pub section_index: Option<u32>,
     /// First byte, from the start of the section.
     pub offset: u64,
-    /// Position in `atoms` of where the function that it belongs to is entered; null for data, and for
-    /// code of which the values are not followed.
-    pub function: Option<usize>,
-    pub kind: &'static str,
+    /// Position in `atoms` of the entry of its function; null for data, and for code whose values are not analysed.
+    #[serde(skip_deserializing)]
+    pub function: Option<u32>,
+    pub kind: FixedWord,
     /// It is a number of bytes.
     pub size: u64,
+    #[serde(skip_deserializing)]
     pub live: bool,
     /// `kept`, `stub` (only its address is needed) or `dropped`.
-    pub state: &'static str,
-    /// Another module's COMDAT group stands for it; the linker drops it in any case.
+    pub state: FixedWord,
+    /// Another module has its COMDAT group; the linker drops it in any case.
     pub discarded: bool,
     /// The linker joins what is the same in it (`SHF_MERGE`).
     pub merge: bool,
     /// Whether the plain linker's `--gc-sections` would find it live.
     pub linker_live: bool,
     pub symbols: Vec<String>,
+    #[serde(skip_deserializing)]
     pub witness: Option<WitnessReport>,
 }
 
@@ -142,21 +157,27 @@ pub enum WitnessReport {
 }
 
 /// A symbol that a loaded module defines.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct SymbolReport {
+    #[serde(skip_deserializing)]
     pub name: String,
     /// It is a position in `modules`.
-    pub module: usize,
+    #[serde(skip_deserializing)]
+    pub module: u32,
     /// It is a position in `atoms`.
-    pub atom: usize,
+    pub atom: u32,
+    #[serde(skip_deserializing)]
     pub kind: &'static str,
+    #[serde(skip_deserializing)]
     pub binding: &'static str,
     /// In bytes, from the start of the section; null for a common symbol.
     pub offset: Option<u64>,
     /// It is a number of bytes.
     pub size: u64,
+    #[serde(skip_deserializing)]
     pub live: bool,
     /// Its definition is the one that the linker takes.
+    #[serde(skip_deserializing)]
     pub prevails: bool,
 }
 
@@ -164,27 +185,29 @@ pub struct SymbolReport {
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Counts {
     pub live: usize,
-    /// Functions of which only the address is needed; they are neither live nor dead.
+    /// Functions whose address alone is needed; they are neither live nor dead.
     pub stubs: usize,
     pub dead: usize,
 }
 
 /// A limit, joined over its places.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct LimitReport {
-    pub limit: &'static str,
-    pub severity: &'static str,
-    pub count: usize,
+    pub limit: FixedWord,
+    pub severity: FixedWord,
+    pub count: u64,
     /// In bytes, where that is known.
     pub bytes: u64,
     /// How many of the places are in start files of the compiler, which no user can change, and their part of the bytes.
-    pub start_files: usize,
+    #[serde(default)]
+    pub start_files: u64,
+    #[serde(default)]
     pub start_file_bytes: u64,
     /// The module of the first such place; one outside of start files is preferred.
     pub module: Option<String>,
     pub detail: String,
     /// An action of the user that ends it.
-    pub lifted_by: &'static str,
+    pub lifted_by: FixedWord,
 }
 
 impl LimitReport {

@@ -1,13 +1,14 @@
-//! `--prune-why=GLOB`: for each symbol that matches, why it is there, or that it went; for one of a library, what refers to it.
+//! `--prune-why=GLOB`: for each symbol that matches, the reason why it is kept, or dropped; for a symbol of a library, a reference to
+//! it.
 //!
 //! The chain is that of the witnesses: a shortest path from a root.
 
 use summaries::{Definition, LimitRecord, Severity, SymbolKind};
 
-use super::facts::{Facts, describe};
 use super::imports::{ImportReport, imports};
+use super::names::NotDone;
+use super::names::{Facts, describe};
 use super::names::{KINDS, edge_kind_name};
-use super::not_done::NotDone;
 use crate::error::lossy;
 use crate::ids::{AtomId, Id, ModuleId};
 use crate::inputs::glob::Glob;
@@ -50,7 +51,7 @@ fn explain(
     let module = facts.inputs.module_name(facts.resolution.loaded[position]);
     let module = printable(&module);
     if facts.index.discarded[atom.index()] {
-        *out += &format!("{name} in {module}: discarded, another module's COMDAT group stands for it\n");
+        *out += &format!("{name} in {module}: discarded, since another module has its COMDAT group\n");
         return;
     }
     let Some(witness) = facts.liveness.witness[atom.index()] else {
@@ -99,9 +100,9 @@ fn whole<'s>(facts: Facts<'s>, position: usize, atom: AtomId) -> Option<&'s Limi
     facts.limits.iter().find(is_of_atom).map(|(_, limit)| limit)
 }
 
-/// Who defines it, and what refers to it first.
+/// The definer of an import, and its first reference.
 fn explain_import(facts: Facts<'_>, import: &ImportReport, out: &mut String) {
-    let definer = match (&import.library, import.defined_by) {
+    let definer = match (&import.library, &*import.defined_by) {
         (Some(library), _) => library,
         (None, "linker") => "the linker",
         (None, _) => "nothing",
@@ -115,7 +116,7 @@ fn explain_import(facts: Facts<'_>, import: &ImportReport, out: &mut String) {
     }
 }
 
-/// A line for each step from what lives by the witness back to a root.
+/// A line for each step from a witness back to a root.
 fn chain(facts: Facts<'_>, mut witness: Witness, out: &mut String) {
     loop {
         match witness {
@@ -155,7 +156,7 @@ pub(super) fn followed(facts: Facts<'_>, witness: Witness) -> (&'static str, Opt
     match witness {
         Witness::Called { caller } => ("called from", Some(caller)),
         Witness::Escaped { mention: Some(edge) } => {
-            ("address escaped, mentioned by", Some(facts.index.edge_source(edge)))
+            ("address escaped, taken by", Some(facts.index.edge_source(edge)))
         }
         Witness::Part(function) => ("part of the function of", Some(function)),
         Witness::Label(function) => ("a label in it is named by", Some(function)),

@@ -20,7 +20,7 @@ use crate::error::{Error, Result, Stage};
 use crate::inputs::FileKind;
 use crate::inputs::archive::{Archive, parse};
 use crate::inputs::recognise::{is_foreign_elf, recognise};
-use crate::made_ahead::same_file;
+use crate::precomputed::same_file;
 
 const PIPE: &str = "-";
 

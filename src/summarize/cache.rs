@@ -26,7 +26,7 @@ use crate::config::Config;
 use crate::hashing::{hash, hash_of_parts, hex, without_checksum};
 use crate::inputs::Inputs;
 use crate::inputs::mapped::MappedFile;
-use crate::made_ahead;
+use crate::precomputed;
 use crate::summarize::pack::{Pack, Packed};
 
 /// The prefix of files that are not entries yet.
@@ -191,7 +191,7 @@ impl Cache {
         }
         let path = self.path(key);
         let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
-        let entry = made_ahead::open(&path, None).ok()?;
+        let entry = precomputed::open(&path, None).ok()?;
         mark_used(&path, &meta);
         Some(entry)
     }
@@ -227,10 +227,10 @@ impl Cache {
         let _ = fs::remove_file(self.path(key));
     }
 
-    /// The reason why an existing folder is not used ([`made_ahead::is_trusted`]).
+    /// The reason why an existing folder is not used ([`precomputed::is_trusted`]).
     pub fn refusal(&self) -> Option<String> {
         let meta = fs::metadata(&self.dir).ok().filter(fs::Metadata::is_dir)?;
-        made_ahead::refusal(&made_ahead::is_trusted(&self.dir, &meta, None).err()?)
+        precomputed::refusal(&precomputed::is_trusted(&self.dir, &meta, None).err()?)
     }
 
     /// Remove the least recently used entries if the folder is too large. It is checked only if this process wrote something, and

@@ -19,7 +19,7 @@ use crate::error::{Error, Result, Stage};
 use crate::hashing;
 use crate::inputs::recognise::recognise;
 use crate::inputs::{FileKind, interface};
-use crate::made_ahead;
+use crate::precomputed;
 
 const SUMMARIZE_USAGE: &str = "usage: lto-prune summarize [--prune-level=LEVEL] [--interface] IN... -o OUT (a file for one object, else a folder)";
 
@@ -76,7 +76,7 @@ fn write_interfaces(inputs: &[PathBuf], output: &Path, level: Level) -> Result<(
             return Err(Error::new(Stage::Summarise, "another input has the same path there")
                 .in_file(target.display().to_string()));
         }
-        let written = made_ahead::write(&target, &encoded);
+        let written = precomputed::write(&target, &encoded);
         written.map_err(|e| Error::io(Stage::Summarise, &target, "write the interface", e))?;
     }
     Ok(())

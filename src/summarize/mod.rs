@@ -25,7 +25,7 @@ use crate::ids::{Id, ModuleId};
 use crate::index::LinkInputs;
 use crate::inputs::interface::Interface;
 use crate::inputs::{FileKind, InputFile, Inputs};
-use crate::made_ahead;
+use crate::precomputed;
 use crate::resolve::link_limit;
 use cache::{Cache, LinkCache, ModuleKey};
 pub use commands::{dump_command, summarize_command};
@@ -47,7 +47,7 @@ pub fn report_refusals(link: LinkInputs<'_>, modules: &[LoadedSummary]) -> Resul
     let of_interfaces = inputs.files.iter().filter_map(|file| file.refused.clone());
     let refused = of_interfaces.chain(modules.iter().filter_map(|module| module.refused.clone()));
     let refused: Vec<String> = refused.chain(cached.cache.and_then(Cache::refusal)).collect();
-    made_ahead::report_refusals(config, Stage::Summarise, &refused)
+    precomputed::report_refusals(config, Stage::Summarise, &refused)
 }
 
 /// The origin of a module's summary.
@@ -223,7 +223,7 @@ fn find_ahead(
                 place()
             )),
             Ok(None) => None,
-            Err(error) => made_ahead::refusal(&error),
+            Err(error) => precomputed::refusal(&error),
         };
         *refused = refused.take().or(reason);
         None
@@ -343,7 +343,7 @@ pub fn module_hash(inputs: &Inputs, module: ModuleId) -> format::InputHash {
 /// # Errors
 /// The file can't be read, or is not trusted.
 fn from_sidecar(file: &Path, input: &Path, bytes: &[u8]) -> io::Result<Option<ModuleSummary>> {
-    let bytes_ahead = made_ahead::open(file, Some(input))?;
+    let bytes_ahead = precomputed::open(file, Some(input))?;
     if format::input_hash(&bytes_ahead).ok() != Some(hashing::hash(bytes)) {
         return Ok(None);
     }

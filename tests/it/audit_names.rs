@@ -118,7 +118,7 @@ fn functions_of_a_section_that_was_left_whole() {
     let sum: i64 = rows.iter().map(|r| r["bytes"].as_i64().unwrap()).sum();
     session.check_eq(&sum, &(std::fs::metadata(session.path("main")).unwrap().len() as i64), "top adds up");
     let text = audit(&mut session, "top main.json").stdout;
-    session.check(text.contains("in 1 sections that were left whole"), &text);
+    session.check(text.contains("in 1 undivided sections"), &text);
     let text = audit(&mut session, "why small main.json").stdout;
     session.check(text.contains("main.o:(.text)") && text.contains("3 symbols share it"), &text);
     session.write("b.toml", format!("[symbol]\nlarge = {}\nsmall = 1\n", sizes["large"]));

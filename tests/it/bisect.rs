@@ -73,7 +73,7 @@ fn symbol_that_the_command_asks_for() {
         let job = job(&session).arg("--").words("sh -c").arg(&script).by(linker);
         let outcome = session.run(&job);
         let place = "place:    liblib.a(lib.o), section .text.wanted at 0x0";
-        let why = "why:      only what goes too refers to it: dead_d, dead_e";
+        let why = "why:      only dropped atoms refer to it: dead_d, dead_e";
         let keep = "--prune-keep=wanted\n";
         said(
             &session,
@@ -100,7 +100,7 @@ fn stub_that_runs() {
             0,
             &["found: helper\n", "replaced by a trap", "its address is needed", "exit status 132"],
         );
-        said(&session, &outcome, 0, &["main mentions it", "lib.o, section .text at 0x"]);
+        said(&session, &outcome, 0, &["main takes it", "lib.o, section .text at 0x"]);
         repeats(&mut session, &outcome);
     }
 }

@@ -254,7 +254,7 @@ fn map_names_the_originals() {
 }
 
 #[test]
-fn summaries_can_be_made_ahead() {
+fn summaries_can_be_precomputed() {
     let mut session = prepare("summarize");
     session.cmd("lto-prune summarize main.o -o main.o.ltosum");
     let text = session.cmd("lto-prune dump main.o.ltosum").stdout;

@@ -1,11 +1,11 @@
-//! `audit budget`: limits of size from a TOML file, for CI. The status is 1 where one is broken.
+//! `audit budget`: limits of size from a TOML file, for CI, with SARIF 2.1.0 for code hosts. The status is 1 if a limit is broken.
 //!
-//! A name of a section, module, archive, symbol, namespace or category may be a pattern; all that match count together. A limit of
-//! what isn't there is broken, as a limit that isn't checked is none; one of 0 holds, which says that it may not be there. For the same
-//! reason a file with a key that means nothing is an error. `--ratchet` lowers limits to the present sizes, and raises none.
+//! A name of a section, module, archive, symbol, namespace or category may be a pattern; all that match count together. A limit that nothing
+//! matches is broken, except for 0; a file with an unknown key is an error. `--ratchet` lowers limits to the present sizes, and raises none.
 
 use std::ops::Range;
 
+use serde_json::json;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table as Toml, Value};
 
@@ -13,8 +13,7 @@ use crate::args::size;
 use crate::audit::attribute::{AttributedSize, GroupBy, Item, ItemNames, View, items, sums};
 use crate::audit::commands::stack::StackLimit;
 use crate::audit::find::{find, is_called, is_module};
-use crate::audit::model::{AuditedModule, Model};
-use crate::audit::sarif::{self, SarifResult};
+use crate::audit::model::{Model, ModuleReport};
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::glob::Glob;
@@ -226,19 +225,19 @@ pub(crate) fn answer(
             let (rule, message) = match (is_there, unbounded) {
                 (true, Some(why)) => {
                     let least = count(size.unsigned_abs());
-                    (sarif::UNBOUNDED, format!("{limit} has no bound, and is at least {least} bytes: {why}"))
+                    (UNBOUNDED, format!("{limit} has no bound, and is at least {least} bytes: {why}"))
                 }
                 (true, None) => {
                     let (over, most) = (count(left.unsigned_abs()), count(most));
                     (
-                        sarif::OVER,
+                        OVER,
                         format!(
                             "{limit} is {} bytes, {over} over the limit of {most}",
                             count(size.unsigned_abs())
                         ),
                     )
                 }
-                (false, _) => (sarif::UNMATCHED, format!("{limit}: the link has nothing of the name")),
+                (false, _) => (UNMATCHED, format!("{limit}: the link has nothing of the name")),
             };
             let line = text.get(..span.start).unwrap_or_default().matches('\n').count() + 1;
             broken.push(SarifResult { rule, limit, message, line });
@@ -265,7 +264,7 @@ pub(crate) fn answer(
         n => format!("{} limits are broken", count(n as u64)),
     };
     let not_pruned = (!broken.is_empty() && model.elf.is_none() && !model.report.pruned)
-        .then(|| format!("{}: {}", model.report.output, model.report.not_pruned()));
+        .then(|| format!("{}: {}", model.report.output, model.report.why_not_pruned()));
     let advice = match stripped {
         true => {
             "NOTHING: nothing has the name, and a file without a symbol table (.symtab) does not say that a symbol is not there."
@@ -281,10 +280,10 @@ pub(crate) fn answer(
     let answer = Answer {
         notes,
         lines: vec![format!("{}: {verdict}", model.report.output)],
-        facts: vec![("output", model.report.output.as_ref().into()), ("broken", broken.len().into())],
+        facts: vec![("output", model.report.output.as_str().into()), ("broken", broken.len().into())],
         tables: vec![table],
         failed: !broken.is_empty(),
-        document: sarif::document(path, &broken),
+        document: sarif_document(path, &broken),
     };
     // From the end on, so that the places before stay where they are.
     lowered.sort_by_key(|l| std::cmp::Reverse(l.0.start));
@@ -295,8 +294,8 @@ pub(crate) fn answer(
     Ok((answer, (lower != text).then_some(lower)))
 }
 
-/// What a pattern may say of a module: any end of its path, with its archive and without.
-fn ends(module: &AuditedModule<'_>) -> Vec<String> {
+/// The texts of a module that a pattern may match: each end of its path, with its archive and without.
+fn ends(module: &ModuleReport) -> Vec<String> {
     let ends = |path: &str| -> Vec<String> {
         let behind = path.match_indices('/').filter_map(|(at, _)| path.get(at + 1..));
         std::iter::once(path).chain(behind).map(str::to_owned).collect()
@@ -306,7 +305,7 @@ fn ends(module: &AuditedModule<'_>) -> Vec<String> {
     all
 }
 
-/// Bytes of what has a name or matches a pattern; `None` if nothing does.
+/// The bytes of items that have a name or match a pattern; `None` if nothing does.
 fn named(model: &Model<'_>, items: &[Item], by: GroupBy, name: &str) -> Option<i64> {
     let glob = Glob::new(name);
     if by == GroupBy::Symbol {
@@ -315,7 +314,7 @@ fn named(model: &Model<'_>, items: &[Item], by: GroupBy, name: &str) -> Option<i
         let shown = ItemNames::new(model, by, 1);
         let is_shared =
             |i: &Item| i.atom.and_then(|a| model.atoms.get(a as usize)).is_some_and(|a| !a.shares.is_empty());
-        // Of what several symbols share only what has the name.
+        // If several symbols share an atom, only the share with the name counts.
         let has_name = |i: &Item| {
             let linker_name =
                 i.symbol.zip(i.atom).and_then(|(s, a)| model.atoms.get(a as usize)?.symbols.get(s));
@@ -341,6 +340,71 @@ fn named(model: &Model<'_>, items: &[Item], by: GroupBy, name: &str) -> Option<i
     bytes(all.iter().filter(literally).collect()).or_else(|| bytes(all.iter().filter(by_pattern).collect()))
 }
 
+/// A broken limit, as a result of the analysis.
+struct SarifResult {
+    /// It is one of [`RULES`], by its name.
+    rule: &'static str,
+    /// The name of the limit, which is the same in each run.
+    limit: String,
+    message: String,
+    /// Its line in the file of the budget, from 1.
+    line: usize,
+}
+
+const OVER: &str = "size-over-limit";
+const UNBOUNDED: &str = "stack-without-bound";
+const UNMATCHED: &str = "limit-of-nothing";
+
+/// The rules that results name, each with its description.
+const RULES: [(&str, &str); 3] = [
+    (UNBOUNDED, "The worst case of a stack is not known"),
+    (OVER, "A part of the linked file is larger than its limit"),
+    (UNMATCHED, "The link has nothing of the name of a limit, so that the limit would hold for ever"),
+];
+
+/// The document about the limits of the file at `path`.
+fn sarif_document(path: &str, results: &[SarifResult]) -> String {
+    let rules = RULES.map(|(id, text)| json!({ "id": id, "shortDescription": { "text": text } }));
+    let uri = uri(path);
+    let result = |found: &SarifResult| {
+        json!({
+            "ruleId": found.rule,
+            "level": "error",
+            "message": { "text": found.message },
+            "locations": [{ "physicalLocation": {
+                "artifactLocation": { "uri": uri },
+                "region": { "startLine": found.line },
+            } }],
+            "partialFingerprints": { "limit/v1": found.limit },
+        })
+    };
+    let document = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": { "name": "lto-prune", "version": env!("CARGO_PKG_VERSION"), "rules": rules } },
+            "results": results.iter().map(result).collect::<Vec<serde_json::Value>>(),
+        }],
+    });
+    let text = serde_json::to_string_pretty(&document).unwrap_or_default();
+    crate::terminal::json(&text).into_owned() + "\n"
+}
+
+/// A path as a reference of RFC 3986: bytes that it reserves are percent-encoded.
+fn uri(path: &str) -> String {
+    let path = path.strip_prefix("./").unwrap_or(path);
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => out += &format!("%{byte:02X}"),
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -348,12 +412,12 @@ mod tests {
 
     #[test]
     fn a_pattern_may_say_any_end_of_a_module() {
-        let member = AuditedModule {
+        let member = ModuleReport {
             archive: Some("lib/libx.a".into()),
             name: "outelf.o".into(),
-            kind: "native".into(),
+            ..ModuleReport::default()
         };
-        let object = AuditedModule { archive: None, name: "out/asm/nasm.o".into(), kind: "native".into() };
+        let object = ModuleReport { name: "out/asm/nasm.o".into(), ..ModuleReport::default() };
         let matches = |module, pattern| ends(module).iter().any(|e| Glob::new(pattern).matches(e.as_bytes()));
         for pattern in ["out*.o", "libx.a(out*.o)", "lib/*", "*outelf*"] {
             assert!(matches(&member, pattern), "{pattern}");
@@ -406,5 +470,10 @@ mod tests {
         says("total = ", "is no budget");
         says("[stack]\nmain = -1", "[stack] main: -1 is no size");
         says("", "has no limit");
+    }
+
+    #[test]
+    fn paths_are_references() {
+        assert_eq!(uri("./ci/size budget.toml"), "ci/size%20budget.toml");
     }
 }

@@ -108,7 +108,7 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     let kinds: Vec<String> = sums.iter().map(|(kind, n)| format!("{} {}", count(*n), kind.name())).collect();
     let all = (count(graph.nodes.len() as u64), count(graph.edges.len() as u64));
     let line = format!("{}: {} nodes, {} edges: {}", model.report.output, all.0, all.1, kinds.join(", "));
-    let unknown = model.value_flow.is_none().then(|| {
+    let unknown = model.report.value_flow.is_none().then(|| {
         "Indirect calls were not analysed and are missing; link with --prune-level=pointers.".to_owned()
     });
     let document = match request.format {
@@ -119,7 +119,7 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     Answer {
         lines: vec![line],
         notes: unknown.into_iter().collect(),
-        facts: vec![("indirect_calls", Value::from(model.value_flow.is_some()))],
+        facts: vec![("indirect_calls", Value::from(model.report.value_flow.is_some()))],
         tables: vec![edges, nodes],
         document,
         ..Answer::default()
@@ -136,7 +136,7 @@ impl<'m, 'a> FunctionGraph<'m, 'a> {
             let name = model.kinds.get(usize::from(edge.kind)).map(|kind| &**kind).unwrap_or_default();
             let Some(kind) = ReferenceKind::of(name) else { continue };
             let target_is_function = is_function(edge.to) || model.import(edge.to).is_some();
-            // How objects are put together is no mention of an address.
+            // The structure of objects takes no address.
             let from_data = !is_function(edge.from);
             if !target_is_function || from_data && edge.flags & STRUCTURAL != 0 {
                 continue;
@@ -149,10 +149,10 @@ impl<'m, 'a> FunctionGraph<'m, 'a> {
             }
         }
         let external = |reason: &str| matches!(reason, "escaped" | "exported" | "referenced-by-dso");
-        let roots = model.roots.iter().filter(|r| external(&r.reason) && is_function(r.atom));
+        let roots = model.report.roots.iter().filter(|r| external(&r.reason) && is_function(r.atom));
         taken.extend(roots.map(|r| r.atom));
         let any = graph.any();
-        for site in model.call_sites.iter().filter(|s| is_function(s.caller)) {
+        for site in model.report.call_sites.iter().filter(|s| is_function(s.caller)) {
             if site.state == "overdefined" {
                 graph.add(site.caller, any, ReferenceKind::Unresolved, 1);
             }
@@ -228,7 +228,7 @@ impl<'m, 'a> FunctionGraph<'m, 'a> {
             next.entry(*from).or_default().push(*to);
         }
         // A function that no root leads to begins a chain.
-        let roots = self.model.roots.iter().map(|r| r.atom).filter(|a| self.nodes.contains(a));
+        let roots = self.model.report.roots.iter().map(|r| r.atom).filter(|a| self.nodes.contains(a));
         let starts = roots.chain(self.nodes.iter().copied());
         let mut before: BTreeMap<u32, Option<u32>> = BTreeMap::new();
         for start in starts {

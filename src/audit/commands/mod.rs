@@ -1,15 +1,9 @@
-//! The commands: each a function from a report, and what was asked, to an answer.
+//! The commands of `audit`: each makes an answer of a model, or of two.
 
-pub(super) mod budget;
-pub(super) mod calls;
-pub(super) mod diff;
-pub(super) mod dominators;
-pub(super) mod duplicates;
-pub(super) mod garbage;
-pub(super) mod graph;
-pub(super) mod imports;
-pub(super) mod limits;
-pub(super) mod reach;
-pub(super) mod stack;
-pub(super) mod top;
-pub(super) mod why;
+pub(crate) mod budget;
+pub(crate) mod calls;
+pub(crate) mod graph;
+pub(crate) mod reach;
+pub(crate) mod sizes;
+pub(crate) mod stack;
+pub(crate) mod why;

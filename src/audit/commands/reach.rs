@@ -1,24 +1,30 @@
-//! `audit reach`: whether the code of functions is in a program, as a proof of absence for advisories (VEX).
+//! `audit reach`: whether the code of functions is in a program, as a proof of absence for advisories, with documents of OpenVEX 0.2.0 and
+//! CycloneDX 1.6.
 //!
-//! The report says which atoms the link removed, and the linked file whether a copy of their code is anywhere else: see
-//! [`evidence`](crate::audit::evidence). A proof rests on these two alone, and not on the value-flow analysis.
+//! The report lists the atoms that the link removed, and the linked file shows any other copy of their code: see
+//! [`evidence`](crate::audit::evidence). A proof rests on these two alone, and not on value flow. A document says `not_affected` only for
+//! code that is proved to be absent. The same question at the same `--timestamp` gives the same bytes.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
 
 use crate::args::Environment;
 use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::attribute::{place, symbol};
 use crate::audit::commands::why::QueryGraph;
-use crate::audit::evidence::archives::{self, ArchiveFunction};
 use crate::audit::evidence::names::{DebugName, SymbolForms, WantedFunction};
-use crate::audit::evidence::{CodeSymbol, LinkedProgram, UndescribedCode};
+use crate::audit::evidence::{
+    ArchiveFunction, CodeSymbol, LinkedProgram, UndescribedCode, archive_functions,
+};
 use crate::audit::find::{find, is_module};
 use crate::audit::graph::{NumberedEdge, ROOT};
 use crate::audit::model::{AtomState, Definer, Model};
 use crate::audit::table::{Answer, Cell, DocumentFormat, Format, Table, count};
-use crate::audit::vex::{self, VexStatement};
 use crate::error::{Error, Result, Stage};
+use crate::hashing;
 
 /// Whether the code of a function is in the program, the surest reason against its absence first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,14 +145,14 @@ pub(crate) fn answer(
     let notes = doubts.iter().map(|(doubt, names)| format!("{} not proved: {doubt}.", of(names)));
     let document = match request.format {
         Format::Document(format @ (DocumentFormat::OpenVex | DocumentFormat::CycloneDx)) => {
-            vex::document(format, &link.statement(&findings), request, env)?
+            vex_document(format, &link.statement(&findings), request, env)?
         }
         _ => String::new(),
     };
     Ok(Answer {
         lines: vec![format!("{}: {}", model.report.output, all.join(", "))],
         notes: notes.collect(),
-        facts: vec![("output", model.report.output.as_ref().into()), ("proved", proved.into())],
+        facts: vec![("output", model.report.output.as_str().into()), ("proved", proved.into())],
         tables: vec![table, paths],
         failed: !proved,
         document,
@@ -285,7 +291,7 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
         if !kept.is_empty() {
             let why = match model.report.pruned {
                 true => "no path to it is known".to_owned(),
-                false => format!("nothing refers to it; {}", model.report.not_pruned()),
+                false => format!("nothing refers to it; {}", model.report.why_not_pruned()),
             };
             return finding(
                 PresenceVerdict::Present,
@@ -311,8 +317,8 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
         if !copies.is_empty() {
             return finding(PresenceVerdict::Inlined, format!("into {copies}"), doubts, Vec::new());
         }
-        if !model.report.analysed || model.report.linked.as_deref() != Some("succeeded") {
-            let because = format!("the link was not analysed; {}", model.report.not_pruned());
+        if !model.report.analysed || model.report.linked != "succeeded" {
+            let because = format!("the link was not analysed; {}", model.report.why_not_pruned());
             return finding(PresenceVerdict::Unknown, because, doubts, Vec::new());
         }
         self.undescribed(&atoms, &mut doubts);
@@ -346,7 +352,7 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
         let functions = self.in_archives.get_or_init(|| {
             let archives: BTreeSet<&str> =
                 self.model.modules.iter().filter_map(|m| m.archive.as_deref()).collect();
-            archives::functions(&archives.into_iter().collect::<Vec<_>>())
+            archive_functions(&archives.into_iter().collect::<Vec<_>>())
         });
         let found = functions.iter().find(|f| wanted.is(&SymbolForms::new(&f.name)));
         found.map(|f| f.member.as_str())
@@ -443,4 +449,137 @@ fn some(names: impl Iterator<Item = String>) -> String {
     let more = names.len().saturating_sub(MOST);
     let named = names.into_iter().take(MOST).collect::<Vec<_>>().join(", ");
     if more == 0 { named } else { format!("{named} and {} more", count(more as u64)) }
+}
+
+/// Seconds from 1970 to the year 10000, whose dates RFC 3339 can't write.
+const END_OF_9999: u64 = 253_402_300_800;
+
+/// The claim of a document about a vulnerability.
+struct VexStatement {
+    /// Whether the code is proved to be absent.
+    not_present: bool,
+    /// The argument, or the reason why there is no proof.
+    text: String,
+}
+
+/// The document.
+///
+/// # Errors
+/// The time that was given is malformed.
+fn vex_document(
+    format: DocumentFormat,
+    statement: &VexStatement,
+    request: &Request,
+    env: &Environment<'_>,
+) -> Result<String> {
+    let time = timestamp(request.value("timestamp"), env)?;
+    let vulnerability = request.value("vulnerability").unwrap_or_default();
+    let product = request.value("product").unwrap_or_default();
+    let author = request.value("author").unwrap_or("Unknown Author");
+    let parts = [vulnerability, product, author, &statement.text, &time];
+    let id = urn(&hashing::hash_of_parts(&parts.map(str::as_bytes)));
+    let value = match format {
+        DocumentFormat::OpenVex => {
+            let mut claim = json!({
+                "vulnerability": { "name": vulnerability },
+                "products": [{ "@id": product }],
+                "status": "under_investigation",
+                "status_notes": statement.text,
+            });
+            if statement.not_present {
+                claim["status"] = "not_affected".into();
+                claim["justification"] = "vulnerable_code_not_present".into();
+            }
+            json!({
+                "@context": "https://openvex.dev/ns/v0.2.0",
+                "@id": id,
+                "author": author,
+                "timestamp": time,
+                "version": 1,
+                "tooling": tool(),
+                "statements": [claim],
+            })
+        }
+        _ => {
+            let mut analysis = json!({ "state": "in_triage", "detail": statement.text });
+            if statement.not_present {
+                analysis = json!({
+                    "state": "not_affected",
+                    "justification": "code_not_present",
+                    "detail": statement.text,
+                });
+            }
+            let mut component = json!({ "type": "application", "bom-ref": product, "name": product });
+            if product.starts_with("pkg:") {
+                component["purl"] = Value::from(product);
+            }
+            json!({
+                "bomFormat": "CycloneDX",
+                "specVersion": "1.6",
+                "serialNumber": id,
+                "version": 1,
+                "metadata": {
+                    "timestamp": time,
+                    "authors": [{ "name": author }],
+                    "tools": { "components": [
+                        { "type": "application", "name": "lto-prune", "version": env!("CARGO_PKG_VERSION") },
+                    ] },
+                    "component": component,
+                },
+                "vulnerabilities": [{
+                    "id": vulnerability,
+                    "analysis": analysis,
+                    "affects": [{ "ref": product }],
+                }],
+            })
+        }
+    };
+    let text = serde_json::to_string_pretty(&value).unwrap_or_default();
+    Ok(crate::terminal::json(&text).into_owned() + "\n")
+}
+
+fn tool() -> String {
+    format!("lto-prune {} audit reach", env!("CARGO_PKG_VERSION"))
+}
+
+/// A name for the document, made of a hash: a UUID of version 8 (RFC 9562).
+fn urn(hash: &[u8; 32]) -> String {
+    let mut digits: Vec<char> = hashing::hex(hash).chars().take(32).collect();
+    for (at, digit) in [(12, '8'), (16, '8')] {
+        if let Some(slot) = digits.get_mut(at) {
+            *slot = digit;
+        }
+    }
+    let groups = [(0, 8), (8, 4), (12, 4), (16, 4), (20, 12)];
+    let group = |(start, length): (usize, usize)| digits.iter().skip(start).take(length).collect::<String>();
+    format!("urn:uuid:{}", groups.map(group).join("-"))
+}
+
+/// The time of the document: what was given, else `SOURCE_DATE_EPOCH`, else now.
+fn timestamp(given: Option<&str>, env: &Environment<'_>) -> Result<String> {
+    let wrong = |message: String| Error::new(Stage::Arguments, message);
+    let epoch = env.get("SOURCE_DATE_EPOCH").map(|v| v.to_string_lossy().into_owned());
+    let time = match (given, epoch) {
+        (Some(time), _) => humantime::parse_rfc3339(time)
+            .map_err(|_| wrong(format!("--timestamp is as 2026-01-31T12:00:00Z, not {time}")))?,
+        (None, Some(text)) => {
+            let seconds = text.parse().ok().filter(|seconds| *seconds < END_OF_9999);
+            let seconds = seconds
+                .ok_or_else(|| wrong(format!("SOURCE_DATE_EPOCH is a number of seconds, not {text}")))?;
+            UNIX_EPOCH + Duration::from_secs(seconds)
+        }
+        (None, None) => SystemTime::now(),
+    };
+    Ok(humantime::format_rfc3339_seconds(time).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_has_an_identifier_of_its_own() {
+        let id = urn(&[0xff; 32]);
+        assert_eq!(id, "urn:uuid:ffffffff-ffff-8fff-8fff-ffffffffffff");
+    }
 }

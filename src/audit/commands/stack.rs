@@ -79,7 +79,7 @@ fn of_report<'m>(model: &Model<'_>, program: &Path, mapped: &'m MappedFiles) -> 
 fn assumptions(model: &Model<'_>, file: &StackFile<'_>, request: &Request) -> StackAssumptions {
     let mut sites: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     let symbol = |atom: u32| model.atoms.get(atom as usize).and_then(|a| Some((a, a.symbols.first()?)));
-    for site in model.call_sites.iter().filter(|s| s.state == "resolved") {
+    for site in model.report.call_sites.iter().filter(|s| s.state == "resolved") {
         let Some((atom, name)) = symbol(site.caller) else { continue };
         // Of two functions of one name it is not known which one it is.
         let [address] = file.find(name)[..] else { continue };

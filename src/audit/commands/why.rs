@@ -1,24 +1,121 @@
-//! `audit why`: what keeps something, and what would have to change so that it goes; `audit paths`: how one thing leads to
-//! another.
+//! `audit why`, `paths`, `dominators` and `imports`: questions to the graph of references that keep atoms.
 //!
-//! Several things of one name are asked about together: they go when none of them is reached. The cut keeps the entry and `main`,
-//! without which every answer would be "don't call main", and what the user wants to keep.
+//! `why` treats several atoms of one name as one: they are removed if none of them is reached. Its cut keeps the entry, `main` and the
+//! symbols of `--keep`. `imports` counts the live atoms that refer to a symbol, not their references.
+
+use std::collections::BTreeMap;
 
 use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::attribute::{place, symbol};
-use crate::audit::commands::dominators::weights;
 use crate::audit::demangle::demangle;
 use crate::audit::find::{find, find_or_import, is_main, matching};
 use crate::audit::graph::cut::cut;
+use crate::audit::graph::dominators::Dominators;
 use crate::audit::graph::{Graph, NONE, NumberedEdge, ROOT};
-use crate::audit::model::{AtomState, Model};
+use crate::audit::model::{AtomState, Definer, GraphEdge, Model};
 use crate::audit::table::{Answer, Cell, Table, count};
 use crate::error::{Error, Result, Stage};
+
+const COLUMNS: [&str; 6] = ["retained", "%", "own", "atoms", "symbol", "module"];
+
+struct DominatedSizes<'m, 'a> {
+    model: &'m Model<'a>,
+    dominators: Dominators,
+    bytes: Vec<u64>,
+    atoms: Vec<u64>,
+}
+
+/// The weight in bytes of each node of [`Model::graph`], without zero-initialised memory.
+pub(crate) fn weights(model: &Model<'_>) -> Vec<u64> {
+    std::iter::once(0).chain(model.atoms.iter().map(|a| model.weight(a))).collect()
+}
+
+pub(crate) fn dominators(model: &Model<'_>, request: &Request) -> Answer {
+    let dominators = Dominators::new(&model.graph());
+    let bytes = dominators.retained(&weights(model));
+    let atoms = dominators.retained(&vec![1; model.atoms.len() + 1]);
+    let found = DominatedSizes { model, dominators, bytes, atoms };
+    let table = match request.depth {
+        Some(depth) => found.tree(depth, rows(request, 5)),
+        None => {
+            let mut table = found.list();
+            table.limit(rows(request, ROWS));
+            table.rest = None;
+            table
+        }
+    };
+    let total = count(found.total());
+    Answer {
+        lines: vec![format!(
+            "{}: {total} bytes of input are kept, without zero-initialised memory",
+            model.report.output
+        )],
+        tables: vec![table],
+        facts: vec![("kept", found.total().into())],
+        ..Answer::default()
+    }
+}
+
+impl DominatedSizes<'_, '_> {
+    fn total(&self) -> u64 {
+        self.bytes.first().copied().unwrap_or(0)
+    }
+
+    fn at(list: &[u64], node: u32) -> u64 {
+        list.get(node as usize).copied().unwrap_or(0)
+    }
+
+    fn row(&self, node: u32, indent: usize) -> Option<Vec<Cell>> {
+        let atom = self.model.atoms.get(Model::atom_of(node)? as usize)?;
+        let module = self.model.modules.get(atom.module as usize).map(|m| m.short()).unwrap_or_default();
+        let retained = Self::at(&self.bytes, node);
+        Some(vec![
+            Cell::Number(retained),
+            Cell::share(retained as i64, self.total()),
+            Cell::Number(self.model.weight(atom)),
+            Cell::Number(Self::at(&self.atoms, node)),
+            Cell::Text("  ".repeat(indent) + &symbol(self.model, atom)),
+            Cell::Text(module),
+        ])
+    }
+
+    fn list(&self) -> Table {
+        let mut table = Table::new("dominators", "", &COLUMNS);
+        let mut nodes: Vec<u32> = self.dominators.order.iter().copied().filter(|n| *n != ROOT).collect();
+        nodes.sort_by_key(|n| (std::cmp::Reverse(Self::at(&self.bytes, *n)), *n));
+        nodes.iter().filter_map(|n| self.row(*n, 0)).for_each(|row| table.row(row));
+        table
+    }
+
+    fn tree(&self, depth: usize, most: Option<usize>) -> Table {
+        let mut table = Table::new("dominators", "", &COLUMNS);
+        // Children of each node, the one that retains most first.
+        let mut by_parent: Vec<(u32, std::cmp::Reverse<u64>, u32)> = Vec::new();
+        for (node, parent) in self.dominators.immediate.iter().enumerate().filter(|(_, p)| **p != NONE) {
+            by_parent.push((*parent, std::cmp::Reverse(Self::at(&self.bytes, node as u32)), node as u32));
+        }
+        by_parent.sort_unstable();
+        let mut work = vec![(ROOT, 0)];
+        while let Some((node, level)) = work.pop() {
+            if let Some(row) = self.row(node, level.max(1) - 1) {
+                table.row(row);
+            }
+            if level == depth {
+                continue;
+            }
+            let first = by_parent.partition_point(|c| c.0 < node);
+            let children = by_parent.iter().skip(first).take_while(|c| c.0 == node).map(|c| (c.2, level + 1));
+            let children: Vec<_> = children.take(most.unwrap_or(usize::MAX)).collect();
+            work.extend(children.into_iter().rev());
+        }
+        table
+    }
+}
 
 const PATH: [&str; 3] = ["reference", "place", "to"];
 const PATHS: [&str; 4] = ["path", "reference", "place", "to"];
 
-/// A graph with one more node behind all that is asked about.
+/// A graph with one more node, which is the target of the question.
 pub(super) struct QueryGraph<'m, 'a> {
     model: &'m Model<'a>,
     pub(super) graph: Graph,
@@ -27,7 +124,7 @@ pub(super) struct QueryGraph<'m, 'a> {
 }
 
 impl<'m, 'a> QueryGraph<'m, 'a> {
-    /// What leads from `from` (empty: from the roots) to `to`. What `stays` is held by the root besides.
+    /// The paths from `from` (empty: from the roots) to `to`. The root also holds the atoms in `stays`.
     pub(super) fn new(model: &'m Model<'a>, from: &[u32], to: &[u32], stays: &[u32]) -> Self {
         let whole = model.graph_with_imports();
         let behind = whole.nodes() as u32;
@@ -43,11 +140,11 @@ impl<'m, 'a> QueryGraph<'m, 'a> {
         QueryGraph { model, graph, to: behind, weights: weights(model) }
     }
 
-    /// (bytes, atoms) that go with these edges, and which, the largest first.
+    /// The bytes that are removed with these edges, and the atoms, the largest first.
     fn goes(&self, gone: impl Fn(u32, u32, u32) -> bool) -> (u64, Vec<u32>) {
         let before = self.graph.reached(ROOT, |_, _, _| true);
         let after = self.graph.reached(ROOT, |from, to, number| !gone(from, to, number));
-        // What is imported has no bytes here.
+        // Imports have no bytes here.
         let mut nodes: Vec<u32> = (1..=self.model.atoms.len() as u32).collect();
         let at = |list: &[bool], n: u32| list.get(n as usize).copied().unwrap_or(false);
         nodes.retain(|n| at(&before, *n) && !at(&after, *n));
@@ -123,13 +220,13 @@ impl<'m, 'a> QueryGraph<'m, 'a> {
 pub(crate) fn why(model: &Model<'_>, name: &str, request: &Request) -> Result<Answer> {
     let found = find_or_import(model, name)?;
     let mut answer = Answer::default();
-    // What is imported is what lives refers to.
+    // An import has a live reference.
     let is_live = |a: &u32| model.atoms.get(*a as usize).is_none_or(|a| a.state != AtomState::Dropped);
     let targets: Vec<u32> = found.iter().copied().filter(is_live).collect();
     describe(model, &found, &mut answer);
     answer.facts = vec![("symbol", name.into()), ("kept", (!targets.is_empty()).into())];
     if targets.is_empty() {
-        // A file of values has its head all the same.
+        // A CSV file needs its header.
         answer.tables.push(Table::new("path", "", &PATH));
         return Ok(answer);
     }
@@ -152,13 +249,13 @@ pub(crate) fn why(model: &Model<'_>, name: &str, request: &Request) -> Result<An
     question.steps(&shortest.unwrap_or_default(), &mut path, None);
 
     let direct = |from: u32, to: u32, number: u32| is_target(to) && !is_target(from) && number != NONE;
-    // What goes is counted with nothing that stays by itself, as `dominators` does.
+    // The count is without `stays`, as in `dominators`.
     let (bytes, atoms) = QueryGraph::new(model, &[], &targets, &[]).goes(direct);
     let edges = (0..question.to).flat_map(|n| question.graph.out(n).map(move |e| (n, e.0, e.1)));
     let edges: Vec<NumberedEdge> = edges.filter(|a| direct(a.0, a.1, a.2)).collect();
     let holders = edges.len() as u64;
     answer.lines.push(format!(
-        "{} hold{} it directly; without {} {} bytes go, {}",
+        "{} hold{} it directly; without {} {} bytes are removed, {}",
         things(holders, "reference"),
         if holders == 1 { "s" } else { "" },
         if holders == 1 { "it" } else { "them" },
@@ -166,7 +263,7 @@ pub(crate) fn why(model: &Model<'_>, name: &str, request: &Request) -> Result<An
         things(atoms.len() as u64, "atom")
     ));
     answer.facts.extend([("retained", bytes.into()), ("references", holders.into())]);
-    let mut table = question.references("holders", "what holds it directly", &edges);
+    let mut table = question.references("holders", "direct references", &edges);
     table.limit(rows(request, 10));
     answer.tables.extend([path, table]);
     cut_of(&question, request, &mut answer);
@@ -177,7 +274,7 @@ fn cut_of(question: &QueryGraph<'_, '_>, request: &Request, answer: &mut Answer)
     let model = question.model;
     let Some(found) = cut(&question.graph, question.to, |_, _, number| model.may_go(number)) else {
         answer.facts.push(("cut", serde_json::Value::Null));
-        answer.notes.push("No set of references can be removed so that it goes: the entry, or how objects are put together, holds it.".to_owned());
+        answer.notes.push("No cut exists: the entry, or the structure of objects, holds it.".to_owned());
         return;
     };
     let mut numbers: Vec<u32> = found.edges.iter().map(|e| e.2).collect();
@@ -185,7 +282,7 @@ fn cut_of(question: &QueryGraph<'_, '_>, request: &Request, answer: &mut Answer)
     let gone = |_: u32, _: u32, number: u32| numbers.binary_search(&number).is_ok();
     let (bytes, atoms) = question.goes(gone);
     let title = format!(
-        "the cut: {} less, and {} bytes go, {}",
+        "the cut: {} less, and {} bytes are removed, {}",
         things(found.edges.len() as u64, "reference"),
         count(bytes),
         things(atoms.len() as u64, "atom")
@@ -193,7 +290,7 @@ fn cut_of(question: &QueryGraph<'_, '_>, request: &Request, answer: &mut Answer)
     let mut table = question.references("cut", &title, &found.edges);
     table.limit(rows(request, ROWS));
     answer.tables.push(table);
-    let mut table = Table::new("goes", "what goes with it", &["bytes", "symbol", "module"]);
+    let mut table = Table::new("goes", "removed with it", &["bytes", "symbol", "module"]);
     for atom in &atoms {
         let Some(atom) = model.atoms.get(*atom as usize) else { continue };
         let module = model.modules.get(atom.module as usize).map(|m| m.short()).unwrap_or_default();
@@ -215,7 +312,7 @@ fn cut_of(question: &QueryGraph<'_, '_>, request: &Request, answer: &mut Answer)
     let all: u64 = question.weights.iter().sum();
     if bytes > all / 2 && !request.has("keep") {
         answer.notes.push(format!(
-            "The cut takes {} of {} bytes; --keep=PATTERN says what has to stay, and the cut is made behind it.",
+            "The cut takes {} of {} bytes; --keep=PATTERN keeps symbols, and the cut is made after them.",
             count(bytes),
             count(all)
         ));
@@ -229,7 +326,7 @@ fn things(n: u64, what: &str) -> String {
 /// A line for each thing of the name.
 fn describe(model: &Model<'_>, found: &[u32], answer: &mut Answer) {
     const MOST: usize = 5;
-    // What is kept is of more interest.
+    // Kept atoms come first.
     let mut found = found.to_vec();
     found.sort_by_key(|a| model.atoms.get(*a as usize).is_none_or(|a| a.state == AtomState::Dropped));
     for position in found.iter().take(MOST) {
@@ -247,16 +344,16 @@ fn describe(model: &Model<'_>, found: &[u32], answer: &mut Answer) {
             (AtomState::Kept, _) => "kept".to_owned(),
             (AtomState::Stub, true) => "a stub: only its address is needed".to_owned(),
             (AtomState::Stub, false) => {
-                format!("would be a stub: only its address is needed; {}", model.report.not_pruned())
+                format!("would be a stub: only its address is needed; {}", model.report.why_not_pruned())
             }
             (AtomState::Dropped, _) if atom.discarded => {
-                "discarded: another module's COMDAT group stands for it".to_owned()
+                "discarded: another module has its COMDAT group".to_owned()
             }
             (AtomState::Dropped, false) if collected => {
                 "dropped by the linker's --gc-sections: no live atom refers to it".to_owned()
             }
             (AtomState::Dropped, false) => {
-                format!("would be dropped: no live atom refers to it; {}", model.report.not_pruned())
+                format!("would be dropped: no live atom refers to it; {}", model.report.why_not_pruned())
             }
             (AtomState::Dropped, true) => "dropped: no live atom refers to it".to_owned(),
         };
@@ -264,7 +361,7 @@ fn describe(model: &Model<'_>, found: &[u32], answer: &mut Answer) {
         answer.lines.push(match atom.shares.len() {
             0 => format!("{name} in {at}: {} bytes, {state}", count(atom.size)),
             n => format!(
-                "{at}: {} bytes, {state}; {} symbols share it, and stay or go together (audit limits says why)",
+                "{at}: {} bytes, {state}; {} symbols share it, and are kept or removed together (audit limits has the cause)",
                 count(atom.size),
                 count(n as u64)
             ),
@@ -307,4 +404,53 @@ pub(crate) fn paths(model: &Model<'_>, from: &str, to: &str, request: &Request) 
     }
     answer.tables.push(table);
     Ok(answer)
+}
+
+/// Symbols, atoms that refer to them.
+type ImportCount = (u64, u64);
+
+pub(crate) fn imports(model: &Model<'_>, request: &Request) -> Answer {
+    let mut sums: BTreeMap<&str, ImportCount> = BTreeMap::new();
+    let mut imports: Vec<(bool, &[GraphEdge], String, &str)> = Vec::new();
+    for (import, of_this) in model.used_imports() {
+        let sum = sums.entry(import.definer.name()).or_default();
+        *sum = (sum.0 + 1, sum.1 + of_this.len() as u64);
+        let name = demangle(&import.symbol).into_owned();
+        let foreign = !matches!(import.definer, Definer::Library(_));
+        imports.push((foreign, of_this, name, import.definer.name()));
+    }
+    let mut libraries: Vec<(&str, ImportCount)> = sums.into_iter().collect();
+    libraries.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.0));
+    let mut by_library = Table::new("libraries", "by who defines them", &["symbols", "atoms", "defined by"]);
+    for (library, (symbols, atoms)) in &libraries {
+        by_library.row(vec![Cell::Number(*symbols), Cell::Number(*atoms), Cell::text(*library)]);
+    }
+    // Symbols with few references are the easiest to avoid. Other definers come last.
+    imports.sort_by(|a, b| (a.0, a.1.len(), &a.2).cmp(&(b.0, b.1.len(), &b.2)));
+    let mut table = Table::new(
+        "imports",
+        "those that the fewest atoms refer to",
+        &["atoms", "symbol", "defined by", "from"],
+    );
+    for (_, edges, name, library) in imports {
+        let from = edges.first().and_then(|e| model.atoms.get(e.from as usize));
+        let from = from.map(|a| symbol(model, a)).unwrap_or_default();
+        table.row(vec![
+            Cell::Number(edges.len() as u64),
+            Cell::Text(name),
+            Cell::text(library),
+            Cell::Text(from),
+        ]);
+    }
+    table.limit(rows(request, ROWS));
+    let mut answer = Answer::default();
+    answer.lines.push(format!(
+        "{} refers to {} symbols that no module of the link defines",
+        model.report.output,
+        count(model.imports.len() as u64)
+    ));
+    answer.facts =
+        vec![("symbols", model.imports.len().into()), ("references", model.import_edges.len().into())];
+    answer.tables = vec![table, by_library];
+    answer
 }

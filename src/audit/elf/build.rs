@@ -5,17 +5,16 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use super::coverage::Coverage;
+use super::coverage::{Claim, Coverage};
 use super::file::{AuditedFile, is_elf};
 use super::owners::{Owner, Owners};
-use super::{duplicates, pointers, references, tables, units, unwind};
-use crate::audit::checked::sum;
-use crate::audit::model::{Atom, AtomState, AuditedModule, ElfKind, Model, ReportHead, UNKNOWN_MODULE};
-use crate::audit::read::{ReadLinker, ReadPart};
+use super::{pointers, tables, units, unwind};
+use crate::audit::model::{Atom, AtomState, ElfKind, Model, UNKNOWN_MODULE, sum};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::archive;
 use crate::inputs::recognise::{ARCHIVE, THIN_ARCHIVE};
-use crate::report::contents;
+use crate::report::contents::PartReport;
+use crate::report::{FixedWord, ModuleReport, Report, contents};
 
 /// Zeros of data that are fewer than this are padding.
 const MOST_PADDING: u64 = 64;
@@ -38,7 +37,7 @@ pub(in crate::audit) fn read<'a>(path: &str, data: &'a [u8]) -> Result<Model<'a>
             () if file.is_program() => ElfKind::Executable,
             () => ElfKind::Library,
         };
-        let module = file.is_object().then(|| builder.module(Cow::Owned(path.to_owned()), None));
+        let module = file.is_object().then(|| builder.module(path.to_owned(), None));
         builder.file(&file, module);
         kind
     } else {
@@ -50,27 +49,33 @@ pub(in crate::audit) fn read<'a>(path: &str, data: &'a [u8]) -> Result<Model<'a>
 
 #[derive(Default)]
 struct ModelBuilder<'a> {
-    parts: Vec<ReadPart<'a>>,
+    parts: Vec<PartReport>,
     /// Parts of one name, category and kind of an archive's members are one.
-    part_at: FxHashMap<(String, &'static str, &'static str, bool), u32>,
+    part_at: FxHashMap<(String, FixedWord, FixedWord, bool), u32>,
     atoms: Vec<Atom<'a>>,
-    modules: Vec<AuditedModule<'a>>,
+    modules: Vec<ModuleReport>,
     duplicates: Vec<Vec<u32>>,
 }
 
 impl<'a> ModelBuilder<'a> {
-    fn module(&mut self, name: Cow<'a, str>, archive: Option<&str>) -> u32 {
-        let archive = archive.map(|a| Cow::Owned(a.to_owned()));
-        self.modules.push(AuditedModule { name, archive, kind: "".into() });
+    fn module(&mut self, name: String, archive: Option<&str>) -> u32 {
+        let archive = archive.map(str::to_owned);
+        self.modules.push(ModuleReport { name, archive, ..ModuleReport::default() });
         self.modules.len() as u32 - 1
     }
 
-    fn part(&mut self, name: &str, what: &'static str, category: &'static str, loaded: bool) -> u32 {
+    fn part(
+        &mut self,
+        name: &str,
+        what: impl Into<FixedWord>,
+        category: impl Into<FixedWord>,
+        loaded: bool,
+    ) -> u32 {
+        let (name, what, category) = (name.to_owned(), what.into(), category.into());
         let next = self.parts.len() as u32;
-        *self.part_at.entry((name.to_owned(), what, category, loaded)).or_insert_with(|| {
-            let name = Cow::Owned(name.to_owned());
-            let (what, category) = (Cow::Borrowed(what), Cow::Borrowed(category));
-            self.parts.push(ReadPart { name, what, category, address: 0, size: 0, bytes: 0, loaded });
+        let key = (name.clone(), what.clone(), category.clone(), loaded);
+        *self.part_at.entry(key).or_insert_with(|| {
+            self.parts.push(PartReport { name, what, category, loaded, ..PartReport::default() });
             next
         })
     }
@@ -94,7 +99,7 @@ impl<'a> ModelBuilder<'a> {
         for member in &read.members {
             let bytes = data.get(member.data.clone()).unwrap_or_default();
             rest = rest.saturating_sub(bytes.len() as u64);
-            let module = self.module(Cow::Owned(member.name.clone()), Some(path));
+            let module = self.module(member.name.clone(), Some(path));
             if is_elf(bytes) {
                 let file = AuditedFile::read(bytes);
                 self.file(&file.map_err(|e| e.in_file(format!("{path}({})", member.name)))?, Some(module));
@@ -114,13 +119,10 @@ impl<'a> ModelBuilder<'a> {
         let (owners, coverage) = attributed(file);
         let first = self.modules.len() as u32;
         if module.is_none() {
-            let named = owners.modules.iter().map(|name| AuditedModule {
-                name: name.clone(),
-                archive: None,
-                kind: "".into(),
-            });
-            self.modules.extend(named);
-            self.module(Cow::Borrowed(UNKNOWN_MODULE), None);
+            for name in &owners.modules {
+                self.module(name.clone().into_owned(), None);
+            }
+            self.module(UNKNOWN_MODULE.to_owned(), None);
         }
         let unknown = self.modules.len() as u32 - 1;
         let of_owner = |owner: &Owner<'_>| match (module, owner.module) {
@@ -170,7 +172,7 @@ impl<'a> ModelBuilder<'a> {
             };
             self.atom(owner.name.clone(), kind, part, group.iter().map(|p| p.2).sum(), of_owner(owner));
         }
-        for group in duplicates::groups(file, &owners, &coverage) {
+        for group in duplicate_groups(file, &owners, &coverage) {
             let atoms = group.iter().filter_map(|o| atom_of.get(o).copied()).collect();
             self.duplicates.push(atoms);
         }
@@ -185,19 +187,16 @@ impl<'a> ModelBuilder<'a> {
             end += part.bytes;
             let section = part.section.and_then(|s| file.section(s));
             let bytes = file.data.get(start as usize..end as usize).unwrap_or_default();
-            let (name, what, category) = match part.what {
-                "padding" if bytes.iter().any(|b| *b != 0) => {
-                    ("bytes outside of sections", "section", "other sections")
-                }
-                what => (&*part.name, what, part.category),
-            };
+            let mut named = PartReport { size: 0, bytes: 0, ..part.clone() };
+            if part.what == "padding" && bytes.iter().any(|b| *b != 0) {
+                named.name = "bytes outside of sections".to_owned();
+                (named.what, named.category) = ("section".into(), "other sections".into());
+            }
             // Sections of one name are one in an object, as they will be in the program.
             let number = match file.is_object() {
-                true => self.part(name, what, category, part.loaded),
+                true => self.part(&named.name, named.what, named.category, named.loaded),
                 false => {
-                    let (name, what) = (Cow::Owned(name.to_owned()), Cow::Borrowed(what));
-                    let (category, address, loaded) = (Cow::Borrowed(category), part.address, part.loaded);
-                    self.parts.push(ReadPart { name, what, category, address, size: 0, bytes: 0, loaded });
+                    self.parts.push(named);
                     self.parts.len() as u32 - 1
                 }
             };
@@ -212,7 +211,7 @@ impl<'a> ModelBuilder<'a> {
     }
 
     fn atom(&mut self, name: Option<Cow<'a, str>>, kind: &'static str, part: u32, size: u64, module: u32) {
-        let section = self.parts.get(part as usize).map_or(Cow::Borrowed(""), |p| p.name.clone());
+        let section = self.parts.get(part as usize).map_or(Cow::Borrowed(""), |p| Cow::Owned(p.name.clone()));
         self.atoms.push(Atom {
             module,
             section,
@@ -272,36 +271,20 @@ impl<'a> ModelBuilder<'a> {
                 return Err(wrong(format!("{} has {most} bytes, and {taken} are attributed", part.name)));
             }
         }
-        let linker = ReadLinker { dialect: "".into(), gc_sections: false, icf: "".into() };
         Ok(Model {
             path: path.to_owned(),
-            report: ReportHead {
-                linker,
-                output: Cow::Owned(path.to_owned()),
-                level: "".into(),
-                shadow: false,
-                pruned: false,
-                analysed: false,
-                not_pruned: None,
-                linked: None,
-                not_analysed: None,
-                unwind: None,
-            },
+            report: Report { output: path.to_owned(), ..Report::default() },
             elf: Some(kind),
             modules: self.modules,
             atoms: self.atoms,
-            roots: Vec::new(),
             kinds: Vec::new(),
             edges: Vec::new(),
             imports: Vec::new(),
             import_edges: Vec::new(),
-            limits: Vec::new(),
             duplicates: self.duplicates,
             parts: self.parts,
             file_size: Some(length),
             file_hash: None,
-            value_flow: None,
-            call_sites: Vec::new(),
         })
     }
 }
@@ -323,7 +306,7 @@ fn attributed<'a>(file: &AuditedFile<'a>) -> (Owners<'a>, Coverage) {
     if !file.is_object() {
         owners.define_called(file, &pointers, &mut coverage);
     }
-    references::claim(file, &pointers, &mut coverage);
+    pointers::claim_referenced(file, &pointers, &mut coverage);
     let mut claims = pointers::entries(file, &pointers, &mut owners, &coverage);
     claims.extend(tables::claims(file, &mut owners, &coverage));
     coverage.add(claims);
@@ -343,4 +326,39 @@ fn unowned(file: &AuditedFile<'_>, coverage: &Coverage, places: Range<u64>) -> (
         *(if is_padding { &mut padding } else { &mut rest }) += gap.end - gap.start;
     }
     (padding, rest)
+}
+
+/// The contents of a function or constant: its bytes, and its relocations by offset.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct ComparedContents<'a> {
+    bytes: &'a [u8],
+    relocations: Vec<(u64, u32, u32, i64)>,
+}
+
+/// Groups of owners whose code or constants have the same bytes, and in an object the same relocations, each in the order of places.
+fn duplicate_groups(file: &AuditedFile<'_>, owners: &Owners<'_>, coverage: &Coverage) -> Vec<Vec<u32>> {
+    let mut relocations: Vec<(u64, u32, u32, i64)> = Vec::new();
+    if file.is_object() {
+        for r in file.relocations() {
+            relocations.extend(r.place.map(|place| (place, r.kind.0, r.symbol, r.addend)));
+        }
+        relocations.sort_unstable();
+    }
+    let contents = |claim: &Claim| {
+        let owner = owners.list.get(claim.owner as usize)?;
+        let section =
+            file.section_of(claim.start).filter(|s| s.is_code() || s.is_data() && !s.is_writable())?;
+        let range = claim.start.checked_sub(section.start)? as usize..(claim.end - section.start) as usize;
+        let bytes = section.bytes.get(range)?;
+        let first = relocations.partition_point(|r| r.0 < claim.start);
+        let inside = relocations.get(first..).unwrap_or(&[]).iter().take_while(|r| r.0 < claim.end);
+        let relocations = inside.map(|r| (r.0 - claim.start, r.1, r.2, r.3)).collect();
+        (owner.home == Some(claim.start)).then_some((ComparedContents { bytes, relocations }, claim.owner))
+    };
+    let mut all: Vec<(ComparedContents<'_>, u32)> = coverage.claims().iter().filter_map(contents).collect();
+    all.sort();
+    let same = all.chunk_by(|a, b| a.0 == b.0).filter(|group| group.len() > 1);
+    let mut groups: Vec<Vec<u32>> = same.map(|group| group.iter().map(|m| m.1).collect()).collect();
+    groups.sort();
+    groups
 }

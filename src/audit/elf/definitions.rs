@@ -1,18 +1,24 @@
-//! The functions and objects of a file, by symbols and unwind entries, and the source files that they are of.
+//! The functions and objects of a file, by symbols, unwind entries, calls and pointers, and their source files.
+//!
+//! Code of a stripped program without an unwind entry belongs to functions that begin at the target of a direct call or a pointer, and end
+//! where the next one begins.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use object::elf;
+use summaries::native::{call_targets, is_padding};
 
 use super::coverage::{Claim, Coverage};
 use super::file::{AuditedFile, AuditedSymbol};
 use super::owners::{Owner, Owners};
+use super::pointers::Pointer;
 use super::units::UnitRanges;
 use super::unwind::UnwindEntry;
 
 impl<'a> Owners<'a> {
-    /// Claim what symbols and unwind entries say that functions and objects have.
+    /// Claim the bytes of functions and objects by symbols and unwind entries.
     pub(super) fn define(&mut self, file: &AuditedFile<'a>, unwind: &[UnwindEntry], coverage: &mut Coverage) {
         let has_functions = |s: &AuditedSymbol<'_>| s.is_definition() && s.kind == elf::STT_FUNC;
         let table = match file.static_symbols.symbols.iter().any(has_functions) {
@@ -100,5 +106,60 @@ pub(super) fn rank(symbol: &AuditedSymbol<'_>) -> u8 {
         elf::STB_GLOBAL => 0,
         elf::STB_WEAK => 1,
         _ => 2,
+    }
+}
+
+/// The largest alignment of functions whose padding is taken from the end of the function before, in bytes.
+const ALIGNMENT: usize = 64;
+
+impl Owners<'_> {
+    /// Claim the code without an owner that calls and pointers divide.
+    pub(super) fn define_called(
+        &mut self,
+        file: &AuditedFile<'_>,
+        pointers: &[Pointer],
+        coverage: &mut Coverage,
+    ) {
+        let bytes = |places: &Range<u64>| {
+            file.data.get(places.start as usize..places.end as usize).unwrap_or_default()
+        };
+        let sections = || file.sections.iter().filter(|s| s.is_code() && s.is_loaded());
+        let gaps: Vec<Range<u64>> = sections()
+            .flat_map(|s| coverage.gaps(s.start..s.end()))
+            .filter(|g| !is_padding(bytes(g)))
+            .collect();
+        if gaps.is_empty() {
+            return;
+        }
+        let mut starts: Vec<u64> = pointers.iter().filter_map(|p| p.target).collect();
+        for section in sections() {
+            call_targets(section.bytes, section.address, &mut |target| starts.extend(file.place(target)));
+        }
+        starts.sort_unstable();
+        starts.dedup();
+        let mut claims = Vec::new();
+        for gap in gaps {
+            let first = starts.partition_point(|s| *s < gap.start);
+            let mut inside = starts
+                .get(first..)
+                .unwrap_or_default()
+                .iter()
+                .copied()
+                .take_while(|s| *s < gap.end)
+                .peekable();
+            while let Some(start) = inside.next() {
+                let end = inside.peek().copied().unwrap_or(gap.end);
+                let code = bytes(&(start..end));
+                let padding = (1..ALIGNMENT.min(code.len()))
+                    .rev()
+                    .find(|n| is_padding(code.get(code.len() - n..).unwrap_or_default()));
+                let end = end - padding.unwrap_or(0) as u64;
+                let address = file.section_of(start).map_or(0, |s| s.address.wrapping_add(start - s.start));
+                let name = Some(Cow::Owned(format!("[function at {address:#x}]")));
+                let owner = self.push(Owner { name, home: Some(start), module: None });
+                claims.push(Claim { start, end, owner });
+            }
+        }
+        coverage.add(claims);
     }
 }

@@ -1,4 +1,4 @@
-//! Pointers in data, found by relocations: the place that holds an address, and the place or imported symbol at that address.
+//! Pointers in data, found by relocations, and data without a symbol, which belongs to the first function or object that refers to it.
 
 use object::elf;
 
@@ -179,4 +179,54 @@ pub(super) fn entries<'a>(
         claims.extend(owner.map(|owner| Claim { start, end, owner }));
     }
     claims
+}
+
+/// Pointers are followed this many times.
+const ROUNDS: usize = 8;
+
+/// Claim data without a symbol for the first function or object with an address of it, in an instruction or a pointer. It ends before the
+/// next target or symbol. Each round follows the pointers in the targets of the round before.
+pub(super) fn claim_referenced(file: &AuditedFile<'_>, pointers: &[Pointer], coverage: &mut Coverage) {
+    // Each is a pair of target and source.
+    let mut references: Vec<(u64, u64)> = Vec::new();
+    let is_open = |place: u64, coverage: &Coverage| {
+        coverage.owner(place).is_none() && file.section_of(place).is_some_and(|s| s.is_data())
+    };
+    if !file.is_object() {
+        for section in file.sections.iter().filter(|s| s.is_code()) {
+            for claim in coverage.inside(section.start..section.end()) {
+                let range = (claim.start - section.start) as usize..(claim.end - section.start) as usize;
+                let code = section.bytes.get(range).unwrap_or_default();
+                let address = section.address.wrapping_add(claim.start - section.start);
+                let fixed = file.kind == elf::ET_EXEC;
+                summaries::native::data_references(code, address, fixed, &mut |_, target| {
+                    let target = file.place(target).filter(|t| is_open(*t, coverage));
+                    references.extend(target.map(|t| (t, claim.start)));
+                });
+            }
+        }
+    }
+    for pointer in pointers {
+        let target = pointer.target.filter(|t| is_open(*t, coverage));
+        references.extend(target.zip(pointer.place));
+    }
+    references.sort_unstable();
+    references.dedup();
+    for _ in 0..ROUNDS {
+        let mut claims: Vec<Claim> = Vec::new();
+        for group in references.chunk_by(|a, b| a.0 == b.0) {
+            let Some((start, _)) = group.first().copied() else { continue };
+            let Some(owner) = group.iter().find_map(|r| coverage.owner(r.1)) else { continue };
+            let Some(section) = file.section_of(start) else { continue };
+            let next = references.partition_point(|r| r.0 <= start);
+            let next = references.get(next).map_or(u64::MAX, |r| r.0);
+            let end = coverage.free_until(start, next.min(section.end()));
+            claims.push(Claim { start, end, owner });
+        }
+        if claims.is_empty() {
+            break;
+        }
+        coverage.add(claims);
+        references.retain(|r| coverage.owner(r.0).is_none());
+    }
 }

@@ -11,7 +11,7 @@ use summaries::native::{CfaRow, FunctionStack, StackCallee, StackCode, function_
 use super::definitions::rank;
 use super::file::{AuditedFile, AuditedSection, AuditedSymbol};
 use super::pointers::{self, is_linkage};
-use super::rows::UnwindRows;
+use super::unwind::UnwindRows;
 use crate::audit::demangle::demangle;
 use crate::audit::find::is_called;
 use crate::error::{Error, Result, Stage};

@@ -1,10 +1,16 @@
-//! The unwind entries of `.eh_frame`, its index, and the exception tables: each entry belongs to the function that it covers.
+//! Unwind tables (`.eh_frame`, `.debug_frame`): the bytes of each function in them, and the rows with the canonical frame address.
+
+use gimli::{
+    BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, EndianSlice, LittleEndian, RegisterRule,
+    UnwindContext, UnwindSection, X86_64,
+};
+use summaries::native::eh_frame::RecordKind;
+use summaries::native::{CfaRow, eh_frame};
 
 use super::coverage::{Claim, Coverage};
 use super::file::{AuditedFile, AuditedSection};
 use super::pointers::{Pointer, is_linkage};
-use gimli::{BaseAddresses, CieOrFde, EhFrame, UnwindSection as _};
-use summaries::native::eh_frame::{self, RecordKind};
+use super::units::contents;
 
 /// A frame description entry (FDE), which covers one function.
 #[derive(Debug, Clone, Copy)]
@@ -34,14 +40,19 @@ pub(super) fn entries(file: &AuditedFile<'_>, pointers: &[Pointer]) -> Vec<Unwin
     found
 }
 
-fn linked(file: &AuditedFile<'_>, section: &AuditedSection<'_>, found: &mut Vec<UnwindEntry>) {
+/// The addresses that encoded pointers of a section at `eh_frame` are relative to.
+fn base_addresses(file: &AuditedFile<'_>, eh_frame: u64) -> BaseAddresses {
     let address_of = |name: &str| file.sections.iter().find(|s| s.name == name).map_or(0, |s| s.address);
-    let bases = BaseAddresses::default()
-        .set_eh_frame(section.address)
+    BaseAddresses::default()
+        .set_eh_frame(eh_frame)
         .set_eh_frame_hdr(address_of(".eh_frame_hdr"))
         .set_text(address_of(".text"))
-        .set_got(address_of(".got"));
-    let frames = EhFrame::new(section.bytes, gimli::LittleEndian);
+        .set_got(address_of(".got"))
+}
+
+fn linked(file: &AuditedFile<'_>, section: &AuditedSection<'_>, found: &mut Vec<UnwindEntry>) {
+    let bases = base_addresses(file, section.address);
+    let frames = EhFrame::new(section.bytes, LittleEndian);
     let mut entries = frames.entries(&bases);
     // The common entry of the last one is that of the next one, too, nearly always.
     let mut common = None;
@@ -142,4 +153,83 @@ pub(super) fn claims(file: &AuditedFile<'_>, entries: &[UnwindEntry], coverage: 
         }
     }
     claims
+}
+
+/// The numbers in instructions of the registers that DWARF numbers (psABI 3.6.2).
+const ENCODED: [u8; 16] = [0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
+
+/// A function that an unwind table describes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UnwoundFunction {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) has_landing_pads: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct UnwindRows {
+    /// Addresses, ascending, with the rows there. `None`: another rule than a register and an offset.
+    rows: Vec<(u64, u64, Option<CfaRow>)>,
+    pub(super) functions: Vec<UnwoundFunction>,
+}
+
+impl UnwindRows {
+    /// All rows of a linked file. If both tables describe a function, `.eh_frame` counts.
+    pub(super) fn read(file: &AuditedFile<'_>) -> Self {
+        let mut found = UnwindRows::default();
+        let section = file.sections.iter().find(|s| s.name == ".eh_frame");
+        let bases = base_addresses(file, section.map_or(0, |s| s.address));
+        for section in &file.sections {
+            let Some(bytes) = contents(section) else { continue };
+            match &*section.name {
+                ".eh_frame" => found.add(&EhFrame::new(&bytes, LittleEndian), &bases),
+                ".debug_frame" => found.add(&DebugFrame::new(&bytes, LittleEndian), &bases),
+                _ => {}
+            }
+        }
+        // The sort is stable.
+        found.rows.sort_by_key(|r| r.0);
+        found.functions.sort_by_key(|f| f.start);
+        found.functions.dedup_by_key(|f| f.start);
+        found
+    }
+
+    fn add<'b, S>(&mut self, section: &S, bases: &BaseAddresses)
+    where
+        S: UnwindSection<EndianSlice<'b, LittleEndian>>,
+    {
+        let known: Vec<u64> = self.functions.iter().map(|f| f.start).collect();
+        let mut context = UnwindContext::new();
+        let mut entries = section.entries(bases);
+        while let Ok(Some(entry)) = entries.next() {
+            let CieOrFde::Fde(partial) = entry else { continue };
+            let Ok(fde) = partial.parse(S::cie_from_offset) else { continue };
+            let (start, end) = (fde.initial_address(), fde.initial_address().saturating_add(fde.len()));
+            // Linkers leave 0 or 1 where code was removed.
+            if start <= 1 || start >= end || known.binary_search(&start).is_ok() {
+                continue;
+            }
+            self.functions.push(UnwoundFunction { start, end, has_landing_pads: fde.lsda().is_some() });
+            let Ok(mut table) = fde.rows(section, bases, &mut context) else { continue };
+            while let Ok(Some(row)) = table.next_row() {
+                // The outermost function has no return address, and its rows are not used.
+                let is_outermost = row.register(X86_64::RA) == Some(RegisterRule::Undefined);
+                let rule = match row.cfa() {
+                    CfaRule::RegisterAndOffset { register, offset } if !is_outermost => ENCODED
+                        .get(usize::from(register.0))
+                        .map(|register| CfaRow { register: *register, offset: *offset }),
+                    _ => None,
+                };
+                self.rows.push((row.start_address(), row.end_address(), rule));
+            }
+        }
+        self.functions.sort_by_key(|f| f.start);
+    }
+
+    /// The row that covers an address.
+    pub(super) fn at(&self, address: u64) -> Option<CfaRow> {
+        let next = self.rows.partition_point(|r| r.0 <= address);
+        let row = self.rows.get(next.checked_sub(1)?)?;
+        row.2.filter(|_| address < row.1)
+    }
 }

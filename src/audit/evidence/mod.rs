@@ -1,19 +1,18 @@
-//! Evidence from a linked file of whose code it holds: symbols, debug information and the bytes between.
+//! The linked file as evidence of its code: symbols, debug information and the bytes between.
 //!
-//! A report says what a link removed; only the file shows that no copy of it was inlined elsewhere. All code has to be accounted for:
-//! described by debug information, a function of a start file, made by the linker, or padding.
-
-pub(crate) mod archives;
-pub(crate) mod debug;
-pub(crate) mod names;
+//! A report lists the code that a link removed; only the file shows that no copy of it was inlined elsewhere. All code must be explained: by
+//! debug information, as a function of a start file, as linker-made, or as padding.
 
 use std::ops::Range;
 
+use debug::DebugEvidence;
 use object::elf::FileHeader64;
+use object::read::archive::ArchiveFile;
 use object::read::elf::FileHeader as _;
 use object::{LittleEndian, Object as _, ObjectSection as _, ObjectSymbol as _, SectionFlags, SymbolKind};
 
-use debug::DebugEvidence;
+pub(crate) mod debug;
+pub(crate) mod names;
 
 /// A symbol that names code in the file.
 #[derive(Debug)]
@@ -164,4 +163,32 @@ fn libraries(data: &[u8]) -> Vec<String> {
     let needed = table.iter().filter(|entry| entry.tag == object::elf::DT_NEEDED);
     let names = needed.filter_map(|entry| table.string(entry).ok());
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+}
+
+/// A function that some member of an archive defines.
+#[derive(Debug)]
+pub(crate) struct ArchiveFunction {
+    pub(crate) name: String,
+    /// The member of the archive, as `archive(member)`.
+    pub(crate) member: String,
+}
+
+/// The functions of all members that can be read, by archive and member. Unreadable archives are skipped. An archive may have changed since
+/// the link, so this proves nothing.
+pub(crate) fn archive_functions(archives: &[&str]) -> Vec<ArchiveFunction> {
+    let mut found = Vec::new();
+    for path in archives {
+        let Ok(data) = std::fs::read(path) else { continue };
+        let Ok(archive) = ArchiveFile::parse(&*data) else { continue };
+        let base = path.rsplit('/').next().unwrap_or(path);
+        for member in archive.members().flatten() {
+            let file = member.data(&*data).ok().and_then(|bytes| object::File::parse(bytes).ok());
+            let Some(file) = file else { continue };
+            let member = format!("{base}({})", String::from_utf8_lossy(member.name()));
+            let functions = file.symbols().filter(|s| s.kind() == SymbolKind::Text && !s.is_undefined());
+            let names = functions.filter_map(|s| s.name().ok().filter(|name| !name.is_empty()));
+            found.extend(names.map(|name| ArchiveFunction { name: name.to_owned(), member: member.clone() }));
+        }
+    }
+    found
 }

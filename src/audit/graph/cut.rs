@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::{Graph, NONE, NumberedEdge, ROOT};
 
-/// What separates a node from the root.
+/// Edges that separate a node from the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cut {
     /// The edges, in order of their source: (source, target, number).
@@ -36,48 +36,41 @@ struct Network {
 }
 
 impl Network {
-    fn line(&self, at: u32) -> Option<&Line> {
-        self.lines.get(at as usize)
-    }
-
-    fn head(list: &[u32], at: u32) -> u32 {
-        list.get(at as usize).copied().unwrap_or(NONE)
-    }
-
     fn push(&mut self, from: u32, to: u32, capacity: u32, arc: u32) {
         for (a, b, free, arc) in [(from, to, capacity, arc), (to, from, 0, NONE)] {
             let at = self.lines.len() as u32;
             self.lines.push(Line { to: b, free, arc });
-            self.next.push(Self::head(&self.first, a));
-            if let Some(first) = self.first.get_mut(a as usize) {
-                *first = at;
-            }
+            self.next.push(std::mem::replace(&mut self.first[a as usize], at));
         }
     }
 
-    /// Distances from the root in what is free; whether `to` has one.
+    /// The lines out of a node, by number.
+    fn out(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let next = |at: &u32| Some(self.next[*at as usize]).filter(|at| *at != NONE);
+        std::iter::successors(Some(self.first[node as usize]).filter(|at| *at != NONE), next)
+    }
+
+    fn line(&self, at: u32) -> &Line {
+        &self.lines[at as usize]
+    }
+
+    /// Distances from the root over free lines; whether `to` has one.
     fn levels(&mut self, to: u32) -> bool {
-        self.level.fill(NONE);
         self.at.clone_from(&self.first);
-        if let Some(root) = self.level.get_mut(ROOT as usize) {
-            *root = 0;
-        }
+        let mut level = vec![NONE; self.first.len()];
+        level[ROOT as usize] = 0;
         let mut work = VecDeque::from([ROOT]);
         while let Some(node) = work.pop_front() {
-            let distance = Self::head(&self.level, node) + 1;
-            let mut at = Self::head(&self.first, node);
-            while let Some(line) = self.lines.get(at as usize) {
-                if let Some(level) = self.level.get_mut(line.to as usize)
-                    && line.free > 0
-                    && *level == NONE
-                {
-                    *level = distance;
+            let distance = level[node as usize] + 1;
+            for line in self.out(node).map(|at| self.line(at)) {
+                if line.free > 0 && level[line.to as usize] == NONE {
+                    level[line.to as usize] = distance;
                     work.push_back(line.to);
                 }
-                at = Self::head(&self.next, at);
             }
         }
-        Self::head(&self.level, to) != NONE
+        self.level = level;
+        self.level[to as usize] != NONE
     }
 
     /// One more path from the root to `to` along the levels; its capacity.
@@ -85,40 +78,27 @@ impl Network {
         let mut path: Vec<u32> = Vec::new();
         let mut node = ROOT;
         while node != to {
-            let at = Self::head(&self.at, node);
-            match self.line(at) {
-                Some(line)
-                    if line.free > 0
-                        && Self::head(&self.level, line.to)
-                            == Self::head(&self.level, node).saturating_add(1) =>
-                {
-                    path.push(at);
-                    node = line.to;
-                }
-                Some(_) => {
-                    let next = Self::head(&self.next, at);
-                    if let Some(slot) = self.at.get_mut(node as usize) {
-                        *slot = next;
-                    }
-                }
-                // Nothing goes on from here: back, and past the line that led here.
-                None => {
-                    let Some(last) = path.pop() else { return 0 };
-                    node = self.line(last ^ 1).map_or(ROOT, |l| l.to);
-                    let next = Self::head(&self.next, last);
-                    if let Some(slot) = self.at.get_mut(node as usize) {
-                        *slot = next;
-                    }
-                }
+            let at = self.at[node as usize];
+            if at == NONE {
+                // A dead end: back, and past the line that led here.
+                let Some(last) = path.pop() else { return 0 };
+                node = self.line(last ^ 1).to;
+                self.at[node as usize] = self.next[last as usize];
+                continue;
+            }
+            let Line { to: next, free, .. } = *self.line(at);
+            if free > 0 && self.level[next as usize] == self.level[node as usize].saturating_add(1) {
+                path.push(at);
+                node = next;
+            } else {
+                self.at[node as usize] = self.next[at as usize];
             }
         }
-        let capacity = path.iter().filter_map(|at| self.line(*at)).map(|l| l.free).min().unwrap_or(0);
+        let capacity = path.iter().map(|at| self.line(*at).free).min().unwrap_or(0);
         for at in path {
-            for (at, adds) in [(at, false), (at ^ 1, true)] {
-                if let Some(line) = self.lines.get_mut(at as usize) {
-                    line.free = if adds { line.free.saturating_add(capacity) } else { line.free - capacity };
-                }
-            }
+            self.lines[at as usize].free -= capacity;
+            let reverse = &mut self.lines[(at ^ 1) as usize].free;
+            *reverse = reverse.saturating_add(capacity);
         }
         capacity
     }
@@ -131,13 +111,13 @@ pub(crate) fn cut(graph: &Graph, to: u32, may_go: impl Fn(u32, u32, u32) -> bool
         return None;
     }
     let leads = graph.reversed().reached(to, |_, _, _| true);
-    let leads = |node: u32| leads.get(node as usize).copied().unwrap_or(false);
+    let leads = |node: u32| leads[node as usize];
     let nodes = graph.nodes();
     let mut network = Network {
         lines: Vec::new(),
         first: vec![NONE; nodes],
         next: Vec::new(),
-        level: vec![NONE; nodes],
+        level: Vec::new(),
         at: Vec::new(),
     };
     let mut arcs: Vec<NumberedEdge> = Vec::new();
@@ -162,7 +142,7 @@ pub(crate) fn cut(graph: &Graph, to: u32, may_go: impl Fn(u32, u32, u32) -> bool
         }
     }
     let behind = reaches(&network, to);
-    let behind = |node: u32| behind.get(node as usize).copied().unwrap_or(false);
+    let behind = |node: u32| behind[node as usize];
     let edges: Vec<NumberedEdge> = arcs.iter().filter(|a| !behind(a.0) && behind(a.1)).copied().collect();
     debug_assert_eq!(edges.len() as u64, flow);
     let mut paths = decompose(&mut network, &arcs, to, flow);
@@ -173,67 +153,53 @@ pub(crate) fn cut(graph: &Graph, to: u32, may_go: impl Fn(u32, u32, u32) -> bool
 /// By node: whether `to` is reached from it by free lines.
 fn reaches(network: &Network, to: u32) -> Vec<bool> {
     let mut found = vec![false; network.first.len()];
-    if let Some(slot) = found.get_mut(to as usize) {
-        *slot = true;
-    }
+    found[to as usize] = true;
     let mut work = vec![to];
     while let Some(node) = work.pop() {
-        let mut at = Network::head(&network.first, node);
-        while let Some(line) = network.line(at) {
+        for at in network.out(node) {
             // The reverse of a line out of `node` leads to it.
-            let free = network.line(at ^ 1).is_some_and(|l| l.free > 0);
-            if let Some(slot @ false) = found.get_mut(line.to as usize)
-                && free
-            {
-                *slot = true;
-                work.push(line.to);
+            let from = network.line(at).to;
+            if network.line(at ^ 1).free > 0 && !found[from as usize] {
+                found[from as usize] = true;
+                work.push(from);
             }
-            at = Network::head(&network.next, at);
         }
     }
     found
 }
 
-/// The flow as paths. Cycles that it goes around are cut out of them.
+/// The flow as paths. Cycles of the flow are removed.
 fn decompose(network: &mut Network, arcs: &[NumberedEdge], to: u32, flow: u64) -> Vec<Vec<NumberedEdge>> {
     let mut paths = Vec::new();
-    // A line that carries nothing won't again: each node goes on from where it was.
+    // A line without flow stays without: each node continues where it was.
     network.at.clone_from(&network.first);
     // By node: its place on the path.
     let mut places = vec![NONE; network.first.len()];
-    let set = |list: &mut [u32], node: u32, value: u32| {
-        if let Some(slot) = list.get_mut(node as usize) {
-            *slot = value;
-        }
-    };
     for _ in 0..flow {
         let mut path: Vec<NumberedEdge> = Vec::new();
         let mut node = ROOT;
         while node != to {
-            let at = Network::head(&network.at, node);
-            let Some(line) = network.line(at) else { return paths };
-            let (arc, next) = (line.arc, line.to);
-            // What flows through a line is what is free in its reverse.
-            let carried = network.lines.get_mut((at ^ 1) as usize).filter(|l| arc != NONE && l.free > 0);
-            let Some(reverse) = carried else {
-                let other = Network::head(&network.next, at);
-                set(&mut network.at, node, other);
+            let at = network.at[node as usize];
+            if at == NONE {
+                return paths;
+            }
+            let Line { to: next, arc, .. } = *network.line(at);
+            // The flow through a line is the free capacity of its reverse.
+            let reverse = &mut network.lines[(at ^ 1) as usize].free;
+            if arc == NONE || *reverse == 0 {
+                network.at[node as usize] = network.next[at as usize];
                 continue;
-            };
-            reverse.free -= 1;
-            set(&mut places, node, path.len() as u32);
-            path.extend(arcs.get(arc as usize));
+            }
+            *reverse -= 1;
+            places[node as usize] = path.len() as u32;
+            path.push(arcs[arc as usize]);
             node = next;
-            let seen = Network::head(&places, node);
+            let seen = places[node as usize];
             if seen != NONE {
-                for arc in path.drain(seen as usize..) {
-                    set(&mut places, arc.0, NONE);
-                }
+                path.drain(seen as usize..).for_each(|arc| places[arc.0 as usize] = NONE);
             }
         }
-        for arc in &path {
-            set(&mut places, arc.0, NONE);
-        }
+        path.iter().for_each(|arc| places[arc.0 as usize] = NONE);
         paths.push(path);
     }
     paths

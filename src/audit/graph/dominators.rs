@@ -1,15 +1,14 @@
 //! The dominator tree, by Lengauer and Tarjan, and the retained size of each node.
 //!
-//! The simple form of the algorithm (path compression without balancing: m log n), without recursion, since
-//! chains of calls are long. What a node retains is what would not be reached without it: its own weight and that of every node
-//! that it dominates (T. Lengauer, R. E. Tarjan, "A fast algorithm for finding dominators in a flowgraph", 1979).
+//! The simple form of the algorithm (path compression without balancing: m log n), without recursion, since chains of calls are long.
+//! A node retains its own weight and that of every node that it dominates, which is not reached without it (T. Lengauer, R. E.
+//! Tarjan, "A fast algorithm for finding dominators in a flowgraph", 1979).
 
 use super::{Graph, NONE, ROOT};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dominators {
-    /// By node: the nearest other node that every path from the root to it goes through; [`NONE`] for the root and for what
-    /// is not reached.
+    /// By node: its immediate dominator; [`NONE`] for the root and for unreached nodes.
     pub(crate) immediate: Vec<u32>,
     /// The nodes that are reached, in an order in which each stands behind its immediate dominator.
     pub(crate) order: Vec<u32>,
@@ -25,30 +24,20 @@ struct DepthFirstNumbering {
     number: Vec<u32>,
 }
 
-fn get(list: &[u32], at: u32) -> u32 {
-    list.get(at as usize).copied().unwrap_or(NONE)
-}
-
-fn set(list: &mut [u32], at: u32, value: u32) {
-    if let Some(slot) = list.get_mut(at as usize) {
-        *slot = value;
-    }
-}
-
 fn depth_first(graph: &Graph) -> DepthFirstNumbering {
     let nodes = graph.nodes();
     let mut found = DepthFirstNumbering { vertex: Vec::new(), parent: Vec::new(), number: vec![NONE; nodes] };
     // A node may be pushed by several parents; the last one that pushed it before it is taken is its parent, as if by recursion.
     let mut work = vec![(ROOT, NONE)];
     while let Some((node, parent)) = work.pop() {
-        if nodes == 0 || get(&found.number, node) != NONE {
+        if nodes == 0 || found.number[node as usize] != NONE {
             continue;
         }
         let number = found.vertex.len() as u32;
-        set(&mut found.number, node, number);
+        found.number[node as usize] = number;
         found.vertex.push(node);
         found.parent.push(parent);
-        work.extend(graph.out(node).filter(|e| get(&found.number, e.0) == NONE).map(|e| (e.0, number)));
+        work.extend(graph.out(node).filter(|e| found.number[e.0 as usize] == NONE).map(|e| (e.0, number)));
     }
     found
 }
@@ -58,7 +47,7 @@ struct Forest {
     ancestor: Vec<u32>,
     label: Vec<u32>,
     semi: Vec<u32>,
-    path: Vec<u32>,
+    path: Vec<usize>,
 }
 
 impl Forest {
@@ -68,25 +57,24 @@ impl Forest {
     }
 
     fn eval(&mut self, v: u32) -> u32 {
-        if get(&self.ancestor, v) == NONE {
-            return get(&self.label, v);
+        let mut at = v as usize;
+        if self.ancestor[at] == NONE {
+            return self.label[at];
         }
-        let mut at = v;
         self.path.clear();
-        while get(&self.ancestor, get(&self.ancestor, at)) != NONE {
+        while self.ancestor[self.ancestor[at] as usize] != NONE {
             self.path.push(at);
-            at = get(&self.ancestor, at);
+            at = self.ancestor[at] as usize;
         }
         while let Some(node) = self.path.pop() {
-            let above = get(&self.ancestor, node);
-            let (label, best) = (get(&self.label, node), get(&self.label, above));
-            if get(&self.semi, best) < get(&self.semi, label) {
-                set(&mut self.label, node, best);
+            let above = self.ancestor[node] as usize;
+            let (label, best) = (self.label[node], self.label[above]);
+            if self.semi[best as usize] < self.semi[label as usize] {
+                self.label[node] = best;
             }
-            let over = get(&self.ancestor, above);
-            set(&mut self.ancestor, node, over);
+            self.ancestor[node] = self.ancestor[above];
         }
-        get(&self.label, v)
+        self.label[v as usize]
     }
 }
 
@@ -100,41 +88,34 @@ impl Dominators {
         let mut immediate = vec![NONE; count];
         // Nodes of one semidominator, as linked lists.
         let (mut first, mut next) = (vec![NONE; count], vec![NONE; count]);
-        for w in (1..count as u32).rev() {
-            for (source, _) in before.out(get(&found.vertex, w)) {
-                let v = get(&found.number, source);
-                if v == NONE {
-                    continue;
-                }
-                let u = forest.eval(v);
-                let semi = get(&forest.semi, u);
-                if semi < get(&forest.semi, w) {
-                    set(&mut forest.semi, w, semi);
+        for w in (1..count).rev() {
+            for (source, _) in before.out(found.vertex[w]) {
+                let v = found.number[source as usize];
+                if v != NONE {
+                    let u = forest.eval(v);
+                    forest.semi[w] = forest.semi[w].min(forest.semi[u as usize]);
                 }
             }
-            let semi = get(&forest.semi, w);
-            set(&mut next, w, get(&first, semi));
-            set(&mut first, semi, w);
-            let parent = get(&found.parent, w);
-            set(&mut forest.ancestor, w, parent);
-            let mut v = std::mem::replace(first.get_mut(parent as usize).unwrap_or(&mut NONE.clone()), NONE);
+            let semi = forest.semi[w] as usize;
+            next[w] = std::mem::replace(&mut first[semi], w as u32);
+            let parent = found.parent[w];
+            forest.ancestor[w] = parent;
+            let mut v = std::mem::replace(&mut first[parent as usize], NONE);
             while v != NONE {
                 let u = forest.eval(v);
-                let nearer = get(&forest.semi, u) < get(&forest.semi, v);
-                set(&mut immediate, v, if nearer { u } else { parent });
-                v = get(&next, v);
+                let nearer = forest.semi[u as usize] < forest.semi[v as usize];
+                immediate[v as usize] = if nearer { u } else { parent };
+                v = next[v as usize];
             }
         }
-        for w in 1..count as u32 {
-            let dominator = get(&immediate, w);
-            if dominator != get(&forest.semi, w) {
-                let above = get(&immediate, dominator);
-                set(&mut immediate, w, above);
+        for w in 1..count {
+            if immediate[w] != forest.semi[w] {
+                immediate[w] = immediate[immediate[w] as usize];
             }
         }
         let mut by_node = vec![NONE; graph.nodes()];
         for (w, node) in found.vertex.iter().enumerate().skip(1) {
-            set(&mut by_node, *node, get(&found.vertex, get(&immediate, w as u32)));
+            by_node[*node as usize] = found.vertex[immediate[w] as usize];
         }
         Dominators { immediate: by_node, order: found.vertex }
     }
@@ -142,16 +123,9 @@ impl Dominators {
     /// By node: its weight and that of all that it dominates.
     pub(crate) fn retained(&self, weight: &[u64]) -> Vec<u64> {
         let mut retained = vec![0; self.immediate.len()];
-        for node in &self.order {
-            if let (Some(sum), Some(own)) = (retained.get_mut(*node as usize), weight.get(*node as usize)) {
-                *sum = *own;
-            }
-        }
+        self.order.iter().for_each(|node| retained[*node as usize] = weight[*node as usize]);
         for node in self.order.iter().skip(1).rev() {
-            let own = retained.get(*node as usize).copied().unwrap_or(0);
-            if let Some(sum) = retained.get_mut(get(&self.immediate, *node) as usize) {
-                *sum += own;
-            }
+            retained[self.immediate[*node as usize] as usize] += retained[*node as usize];
         }
         retained
     }

@@ -1,4 +1,4 @@
-//! Dominators and cuts against what removing nodes and edges one by one, or in all combinations, shows.
+//! Dominators and cuts, compared with the removal of nodes and edges in all combinations.
 
 #![allow(clippy::unwrap_used)]
 
@@ -32,12 +32,12 @@ fn cut_by_hand() {
     let found = cut(&graph, 3, |_, _, _| true).unwrap();
     assert_eq!(found.edges, [(1, 3, 2), (2, 3, 3)]);
     assert_eq!(found.paths, [vec![(0, 1, 0), (1, 3, 2)], vec![(0, 2, 1), (2, 3, 3)]]);
-    // What may not go sends the cut elsewhere, or leaves none.
+    // Edges that may not be cut move the cut, or leave none.
     let found = cut(&graph, 5, |_, to, _| to < 4).unwrap();
     assert_eq!(found.edges, [(1, 3, 2), (2, 3, 3)]);
     assert_eq!(cut(&graph, 5, |from, _, _| from > 5), None);
     assert_eq!(cut(&graph, ROOT, |_, _, _| true), None);
-    // What is not reached needs no cut.
+    // An unreached node needs no cut.
     assert_eq!(cut(&graph, 6, |_, _, _| true).unwrap().edges, []);
 }
 
@@ -108,7 +108,7 @@ proptest! {
         used.sort_unstable();
         used.dedup();
         prop_assert_eq!(used.len(), count);
-        // Nothing that goes along would stay with another smallest cut.
+        // No other smallest cut keeps more nodes.
         let stays = |gone: &[u32]| graph.reached(ROOT, |_, _, n| !gone.contains(&n)).iter().filter(|r| **r).count();
         let ours = stays(&gone);
         for set in (0..1u32 << edges.len()).filter(|s| s.count_ones() == gone.len() as u32 && cuts(s)) {

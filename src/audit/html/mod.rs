@@ -1,11 +1,8 @@
-//! `audit html`: one page that holds a report, or two, and asks nothing of a network: a map of sizes, search, what keeps what.
+//! `audit html`: one page with a report, or two, that needs no network: a map of sizes, search, and the references that keep each atom.
 //!
-//! The page's text is a constant of this program with tables of numbers in its middle; names are in one list, and each
-//! number there says which. The items of the map are those of [`items`], so they add up to the length of the file. What would be long to
-//! find in a browser is found here (retained sizes, dominators); what is asked of one symbol at a time is found there. Left
-//! out: cuts, for which the page names the command.
-
-mod imports;
+//! The page is a constant text with tables of numbers; names are in one list, by position. The items of the map are those of [`items`], so
+//! they add up to the length of the file. Retained sizes and dominators are computed here, and paths in the browser. For a cut, the page
+//! names the command.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -13,16 +10,16 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use super::attribute::{GroupBy, ItemNames, View, items, symbol};
+use super::commands::why::weights;
+use super::demangle::demangle;
+use super::graph::dominators::Dominators;
+use super::graph::{NONE, ROOT};
+use super::matching;
+use super::model::{Atom, AtomState, Model, ModuleReport};
 use crate::error::{Error, Result, Stage};
 use crate::report::graph::HOLDS;
 use crate::terminal;
-
-use self::imports::Imports;
-use super::attribute::{GroupBy, ItemNames, View, items, symbol};
-use super::commands::dominators::weights;
-use super::graph::{NONE, ROOT, dominators::Dominators};
-use super::matching;
-use super::model::{Atom, AtomState, AuditedModule, Model};
 
 /// The page lists so many removed things.
 const MOST_REMOVED: usize = 200;
@@ -31,7 +28,7 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: [&str; 4] =
     [include_str!("tree.js"), include_str!("imports.js"), include_str!("view.js"), include_str!("check.js")];
 
-/// What is inside of the page. Numbers are positions in `strings` or in the tables; -1 stands for none.
+/// The data of the page. Numbers are positions in `strings` or in the tables; -1 stands for none.
 #[derive(Serialize)]
 struct Page {
     strings: Vec<String>,
@@ -80,7 +77,7 @@ impl Removed {
         all.sort_by_key(|a| Reverse(a.size));
         let list = all.iter().take(MOST_REMOVED).map(|a| {
             let name = a.name().map_or_else(|| Cow::Owned(format!("[{}]", a.section)), Cow::Borrowed);
-            let module = model.modules.get(a.module as usize).map_or_else(String::new, AuditedModule::full);
+            let module = model.modules.get(a.module as usize).map_or_else(String::new, ModuleReport::full);
             (strings.of(&name), strings.of(&module), a.size)
         });
         let list = list.collect();
@@ -147,7 +144,7 @@ impl Strings {
     }
 }
 
-/// An item as its report has it. What two reports have of one key is one item.
+/// An item as its report has it. Rows of two reports with one key are one item.
 struct Row {
     /// Name, number of the module among those of both reports, section.
     key: (String, Option<u32>, String),
@@ -204,7 +201,7 @@ struct PageBuilder<'m, 'a> {
 }
 
 impl PageBuilder<'_, '_> {
-    /// Number the modules of a report, of which `numbers` says which are known.
+    /// Number the modules of a report by `numbers`.
     fn modules(&mut self, model: &Model<'_>, numbers: &[u32]) {
         for (module, number) in model.modules.iter().zip(numbers) {
             if *number as usize == self.modules.len() {
@@ -227,7 +224,7 @@ impl PageBuilder<'_, '_> {
         self.live.get(atom as usize).copied().filter(|a| *a != NONE)
     }
 
-    /// One item of the page from what the new and the old report have of its key.
+    /// One item of the page from the rows of the new and the old report.
     fn item(&mut self, items: &mut Items, new: Option<&Row>, old: Option<&Row>) {
         let Some(row) = new.or(old) else { return };
         items.name.push(self.strings.of(&row.key.0));
@@ -242,7 +239,7 @@ impl PageBuilder<'_, '_> {
     }
 
     fn items(&mut self, old: Option<&Model<'_>>, view: View) -> Result<Items> {
-        let paths = |model: &Model<'_>| model.modules.iter().map(AuditedModule::full).collect::<Vec<_>>();
+        let paths = |model: &Model<'_>| model.modules.iter().map(ModuleReport::full).collect::<Vec<_>>();
         let matched = matching::files(&old.map(paths).unwrap_or_default(), &paths(self.model));
         self.modules(self.model, &matched.new);
         if let Some(old) = old {
@@ -313,7 +310,7 @@ impl PageBuilder<'_, '_> {
     }
 }
 
-/// The page of a report, beside an older one if there is one.
+/// The page of a report, compared with an older one if there is one.
 ///
 /// # Errors
 /// A report says nothing of its file.
@@ -340,8 +337,8 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>, all: bool) -> Res
     let items = maker.items(old, view)?;
     let (atoms, kept) = maker.atoms();
     let graph = maker.edges();
-    let mut roots = Vec::with_capacity(model.roots.len());
-    for root in &model.roots {
+    let mut roots = Vec::with_capacity(model.report.roots.len());
+    for root in &model.report.roots {
         if let Some(atom) = maker.live(root.atom) {
             let symbol = root.symbol.as_ref().map_or(-1, |s| i64::from(maker.strings.of(s)));
             roots.push((atom, maker.strings.of(&root.reason), symbol));
@@ -351,7 +348,8 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>, all: bool) -> Res
     let imports = Imports::new(model, &mut strings, |atom| maker.live(atom));
     let removed = Removed::new(model, &mut strings);
     maker.strings = strings;
-    let pruned = if model.report.pruned { String::new() } else { format!(", {}", model.report.not_pruned()) };
+    let pruned =
+        if model.report.pruned { String::new() } else { format!(", {}", model.report.why_not_pruned()) };
     let how = match model.elf {
         Some(kind) => kind.name().to_owned(),
         None => format!("{}, level {}{pruned}", model.report.linker.dialect, model.report.level),
@@ -395,6 +393,37 @@ fn filled(data: &str) -> String {
     }
     page.push_str(rest);
     page
+}
+
+/// Imports, by position. The users of import `i` are the rows from `start[i]` up to `start[i + 1]`.
+#[derive(Default, Serialize)]
+struct Imports {
+    name: Vec<u32>,
+    /// The library, or another definer.
+    by: Vec<u32>,
+    start: Vec<u32>,
+    from: Vec<u32>,
+    kind: Vec<u8>,
+    offset: Vec<i64>,
+}
+
+impl Imports {
+    /// `live` is the number in the page of an atom of the report.
+    fn new(model: &Model<'_>, strings: &mut Strings, live: impl Fn(u32) -> Option<u32>) -> Self {
+        let mut imports = Imports::default();
+        for (import, edges) in model.used_imports() {
+            imports.name.push(strings.of(&demangle(&import.symbol)));
+            imports.by.push(strings.of(import.definer.name()));
+            imports.start.push(imports.from.len() as u32);
+            for (edge, from) in edges.iter().filter_map(|e| Some((e, live(e.from)?))) {
+                imports.from.push(from);
+                imports.kind.push(edge.kind);
+                imports.offset.push(edge.offset);
+            }
+        }
+        imports.start.push(imports.from.len() as u32);
+        imports
+    }
 }
 
 #[cfg(test)]

@@ -1,25 +1,74 @@
-//! The action emit (`lto-prune emit`): the modules of one file pruned by its plan file.
+//! A link in actions, as in distributed ThinLTO: summarise each file, plan the link, emit each file, link.
 //!
-//! An object gives an object, the same one where nothing goes from it; an archive gives an archive of the members from which something goes. It does
-//! for them what the pass emit does in a link, and verifies them as a link does.
+//! A build system runs each action again only if its inputs changed. `summarize --interface` makes the interface of a file
+//! ([`crate::inputs::interface`]). A link with `--prune-plan` writes a plan for each file from interfaces alone ([`write_plans`]), and
+//! `emit` prunes the modules of a file by its plan ([`emit_command`]). A link with `--prune-emitted` takes the pruned modules
+//! ([`EmittedAhead`](crate::emit::ahead::EmittedAhead)).
+//!
+//! The link plans again from the files themselves. It takes a pruned module only under the key of the module, summary and plan that it has
+//! itself, and verifies it; otherwise it emits the module. So its output is that of a link by one command.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use summaries::ModuleSummary;
+use summaries::{ModuleSummary, format};
 
 use crate::args::help::{CommandWord, CommandWords};
 use crate::emit::{ahead, archive, tree};
 use crate::error::{Error, Result, Stage, all_or_first_error};
-use crate::hashing;
-use crate::inputs::FileKind;
+use crate::gate::Verdict;
+use crate::index::LinkInputs;
 use crate::inputs::recognise::recognise;
-use crate::made_ahead;
-use crate::plan::ModulePlan;
-use crate::plan::file::{self, PlannedModule};
+use crate::inputs::{FileKind, InputFile, interface};
+use crate::plan::file::PlannedModule;
+use crate::plan::{ModulePlan, Plan, file as plan_file};
 use crate::pruned_link::verify_rewritten;
+use crate::{hashing, messages, precomputed};
+
+/// Write the plan of each file of the link that has an interface into `dir`, and say why, where every file stays as it is. Files that have one path there
+/// are one file by several names, with the modules of all of them.
+///
+/// # Errors
+/// A plan can't be written; under `--prune-strict`, a failure of ours keeps something.
+pub fn write_plans(link: LinkInputs<'_>, plan: &Plan, verdict: &Verdict, dir: &Path) -> Result<()> {
+    let LinkInputs { config, inputs, resolution, summaries, .. } = link;
+    let failure = verdict.failure(link);
+    if let (true, Some(failure)) = (config.prune.strict, &failure) {
+        return Err(Error::new(Stage::Plan, failure));
+    }
+    let why_nothing = || Some(format!("plan: {}; nothing is pruned", verdict.why_nothing(link)?));
+    failure.or_else(why_nothing).iter().for_each(|warning| messages::warning(config, warning));
+    let is_pruned = verdict.allows() && !config.prune.off;
+    let path_of = |file: &InputFile| interface::path_of(dir, &file.path, plan_file::SUFFIX);
+    let with_interface = inputs.files.iter().filter(|file| file.interface.is_some());
+    let mut plans: BTreeMap<PathBuf, Vec<PlannedModule>> =
+        with_interface.map(|file| (path_of(file), Vec::new())).collect();
+    for (position, module) in resolution.loaded.iter().enumerate() {
+        let of_module = &plan.modules[position];
+        if !is_pruned || of_module.passed_through {
+            continue;
+        }
+        let entry = &inputs.modules[*module];
+        let Some(planned) = plans.get_mut(&path_of(&inputs.files[entry.file])) else { continue };
+        let summary = format::encode(summaries[position], crate::summarize::module_hash(inputs, *module));
+        let member = entry.archive.as_ref().filter(|(archive, _)| *archive == entry.file);
+        let member = member.map(|(_, name)| name.clone());
+        planned.push(PlannedModule::new(&entry.range, member, summary, of_module));
+    }
+    if plans.is_empty() {
+        messages::warning(
+            config,
+            "plan: no file of this link has an interface, so that there is no plan to write",
+        );
+    }
+    plans.iter().try_for_each(|(path, planned)| {
+        let written = precomputed::write(path, &plan_file::encode(planned));
+        written.map_err(|e| Error::io(Stage::Plan, path, "write the plan", e))
+    })
+}
 
 const USAGE: &str = "; usage: lto-prune emit --plan=FILE IN -o OUT";
 
@@ -32,10 +81,10 @@ pub fn emit_command(words: &[OsString]) -> Result<()> {
     let read = |path: &Path| fs::read(path).map_err(|e| Error::io(Stage::Emit, path, "read", e));
     let name = input.display().to_string();
     let plan_bytes =
-        made_ahead::open(&plan, Some(&input)).map_err(|e| Error::new(Stage::Emit, e.to_string()))?;
-    let planned = file::decode(&plan_bytes).map_err(|e| e.in_file(plan.display().to_string()))?;
+        precomputed::open(&plan, Some(&input)).map_err(|e| Error::new(Stage::Emit, e.to_string()))?;
+    let planned = plan_file::decode(&plan_bytes).map_err(|e| e.in_file(plan.display().to_string()))?;
     let bytes = read(&input)?;
-    if [&input, &plan].into_iter().any(|file| made_ahead::same_file(file, &output)) {
+    if [&input, &plan].into_iter().any(|file| precomputed::same_file(file, &output)) {
         let error = Error::new(Stage::Arguments, "the output is an input");
         return Err(error.in_file(output.display().to_string()));
     }
@@ -56,10 +105,10 @@ pub fn emit_command(words: &[OsString]) -> Result<()> {
     let mut emitted: Vec<(&PlannedModule, Vec<u8>)> = emitted.collect();
     let is_archive = matches!(recognise(&bytes), FileKind::Archive | FileKind::ThinArchive);
     let written = match emitted.len() {
-        0 if !is_archive => made_ahead::write(&output, &bytes),
-        1 if !is_archive => made_ahead::write(&output, &emitted.remove(0).1),
+        0 if !is_archive => precomputed::write(&output, &bytes),
+        1 if !is_archive => precomputed::write(&output, &emitted.remove(0).1),
         // An object that is named twice is two modules, and each has a plan of its own.
-        _ => archive_of(&input, &emitted).and_then(|archive| made_ahead::write(&output, &archive)),
+        _ => archive_of(&input, &emitted).and_then(|archive| precomputed::write(&output, &archive)),
     };
     written.map_err(|e| Error::io(Stage::Emit, &output, "write", e))
 }
@@ -128,13 +177,13 @@ fn parse(words: &[OsString]) -> Result<EmitRequest> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic)]
+#[allow(clippy::panic, clippy::unwrap_used)]
 mod tests {
+    use super::*;
     use std::process::Command;
 
     use summaries::{Granularity, extract, format};
 
-    use super::*;
     use crate::plan::Action;
 
     /// A plan that can't be applied ends no build: the file stays as it is, and the link says what it makes of it.
@@ -162,7 +211,7 @@ mod tests {
                 ModulePlan { atoms: (0..summary.atoms.len()).map(action).collect(), ..ModulePlan::default() };
             let encoded = format::encode(&summary, hashing::hash(&bytes));
             let planned = [PlannedModule::new(&(0..bytes.len()), None, encoded, &plan)];
-            fs::write(path("plan"), file::encode(&planned)).unwrap();
+            fs::write(path("plan"), plan_file::encode(&planned)).unwrap();
             let words = [
                 format!("--plan={}", path("plan").display()),
                 path("a.o").display().to_string(),

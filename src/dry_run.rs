@@ -1,17 +1,13 @@
-//! `--prune-level=off` with a report: the linker links as if we weren't there, and beside it we find out what would
-//! go.
+//! The dry run (`--prune-level=off` with a report): the linker links the originals, and another process computes what would be
+//! removed.
 //!
-//! Nothing that the analysis does may change the link. So the linker gets its own line, standard streams and place
-//! for the output, and the analysis runs in a process of its own: a panic, a lack of memory or an input that changes
-//! while it is read end that process alone. What it prints comes after all that the linker prints; our exit status
-//! and the signal that ends us are the linker's. A failed analysis is one line of warning, since nothing else can say
-//! that there is no report, with `--prune-strict` too: that option asks for a failure where a link isn't pruned, and
-//! this one isn't by demand.
+//! The analysis must not change the link. So the linker gets its own line, standard streams and output, and the analysis runs in a
+//! process of its own. A panic, a lack of memory or a changing input ends that process alone. Its messages follow those of the
+//! linker; the exit status is the linker's. A failed analysis is a warning, also with `--prune-strict`.
 //!
-//! The other process is this program with the words that it was called with, and an environment variable by which it
-//! knows its parent. What the linked file consists of is in the report too, so the other process waits for a word from this one
-//! that the linker is done: one byte if it succeeded, the end of the stream if not. Left out: what would be linked. The pruned
-//! objects are made and verified, but in memory only.
+//! The other process is this program with the same words, and an environment variable with the process id of its parent. The report
+//! describes the linked file, so it waits for the end of the linker: this process sends one byte if the link succeeded, and closes
+//! the stream. Pruned objects are made and verified in memory only.
 
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -25,7 +21,7 @@ use crate::messages;
 use crate::report::{LinkAnswer, LinkerEnd};
 
 /// Set for the process that analyses: the process id of the one that links.
-const PARENT_VARIABLE: &str = "LTO_PRUNE_SHADOW_OF";
+const PARENT_VARIABLE: &str = "LTO_PRUNE_DRY_RUN_OF";
 
 /// Link the originals, and write what was asked for.
 pub fn link(config: &Config) -> ExitCode {
@@ -79,12 +75,12 @@ fn start_analysis(config: &Config) -> std::io::Result<Child> {
         command.arg0(name);
     }
     command.args(words).env(PARENT_VARIABLE, std::process::id().to_string());
-    // It has another parent, by which the linker may have been found.
+    // The linker may have been found by the parent process, which differs.
     command.env(LINKER_VARIABLE, &config.linker.path);
     child::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))
 }
 
-/// Tell the analysis that the linker has ended. One that has ended itself doesn't hear it.
+/// Send the end of the linker to the analysis, if that still runs.
 fn say_linked(analysis: &mut Child, success: bool) {
     if let (Some(mut stream), true) = (analysis.stdin.take(), success) {
         let _ = stream.write_all(&[1]);
@@ -120,7 +116,7 @@ fn warn(config: &Config, message: &str) {
     messages::warning(config, format_args!("{message}; there is no report, and the link is not affected"));
 }
 
-/// What the other process does: the passes without the link.
+/// The other process: the passes without the link.
 fn analyse(config: &Config) -> ExitCode {
     link::bound::end_with_parent();
     let mut answer = match crate::run_caught(config) {

@@ -1,9 +1,10 @@
-//! Files that are made ahead of a link: written where something changed, and read where there is one.
+//! Precomputed files, which are made before a link: written if their contents change, and read if they exist.
 //!
-//! A file that stays the same is not written again, so that a build system that compares times runs nothing again for it. Only regular files are read: a
+//! An unchanged file is not written, so that a build system that compares times runs no action again. Only regular files are read: a
 //! pipe in the place of one would never end.
 //!
-//! A hash binds such a file to the bytes of its input, and anybody can compute a hash. So [`open`] also asks who can have written the file.
+//! A hash binds such a file to the bytes of its input, and every user can compute a hash. So [`open`] also checks which users can
+//! have written the file.
 
 use std::fs::Metadata;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -25,7 +26,7 @@ const UNMAPPED: u32 = 65534;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Write `bytes` to `path`, in a folder that is made if it isn't there, unless that is what it has.
+/// Write `bytes` to `path` and make its folder, unless the file has these contents.
 ///
 /// # Errors
 /// The folder or the file can't be written.
@@ -44,7 +45,7 @@ fn is_there(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file())
 }
 
-/// Open a file that was made ahead, for the file `input` or for any.
+/// Open a precomputed file, for the file `input` or for any.
 ///
 /// # Errors
 /// There is no regular file; one that is not trusted ([`is_trusted`]) is an error of the kind `PermissionDenied`, which names the file.
@@ -63,8 +64,8 @@ pub fn open(path: &Path, input: Option<&Path>) -> io::Result<MappedFile> {
 
 /// Whether only those can have written the file or folder at `path` who can write `input` as well, or are root or the effective user.
 ///
-/// The owners of the file, of a symbolic link to it and of its folder are such users, and nobody else may write to the file or the folder.
-/// A group is an exception if it may also write `input`, in the same folder. An access control list ends the exception.
+/// The owners of the file, of a symbolic link to it and of its folder are such users, and no others may write to the file or the
+/// folder. A group is an exception if it may also write `input`, in the same folder. An access control list ends the exception.
 ///
 /// # Errors
 /// It is not trusted: an error of the kind `PermissionDenied` that names the file, the fact and an action.
@@ -99,7 +100,7 @@ pub fn is_trusted(path: &Path, of_path: &Metadata, input: Option<&Path>) -> io::
     if others_write(path, of_path) {
         return refuse(path, "others may write to it; run chmod go-w on it".to_owned());
     }
-    // Who exchanges a folder puts one there that is his own.
+    // A user who replaces a folder becomes its owner.
     if of_path.is_dir() {
         return Ok(());
     }
@@ -122,7 +123,7 @@ fn is_believed(uid: u32, own: u32, of_input: Option<u32>) -> bool {
     uid == 0 || uid != UNMAPPED && (uid == own || of_input == Some(uid))
 }
 
-/// Whether both are in one folder, so that the same users reach them.
+/// Whether both are in one folder, so that the same users can reach them.
 fn is_beside(path: &Path, input: &Path) -> bool {
     let folder = |path: &Path| path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
     folder(path).is_some_and(|of_path| folder(input) == Some(of_path))
@@ -145,7 +146,7 @@ fn is_access_list(read: rustix::io::Result<usize>) -> bool {
     !matches!(read, Err(Errno::NODATA | Errno::OPNOTSUPP))
 }
 
-/// What [`is_trusted`] says of a file, where that is why it can't be read.
+/// The message of [`is_trusted`], if that is why a file can't be read.
 pub fn refusal(error: &io::Error) -> Option<String> {
     (error.kind() == io::ErrorKind::PermissionDenied).then(|| error.to_string())
 }

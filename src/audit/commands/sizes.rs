@@ -1,0 +1,495 @@
+//! `audit top`, `diff`, `garbage` and `duplicates`: sizes by name, of kept, changed, dropped and repeated code and data.
+//!
+//! The lines of `top` add up to the length of the file, and those of `diff` to the difference of the files; both sums are checked. Bytes of
+//! `garbage` are those of the input, with zero-initialised memory.
+
+use crate::audit::args::{ROWS, Request, rows};
+use crate::audit::attribute::{AttributedSize, GroupBy, Item, View, divide, items, sums, symbol};
+use crate::audit::matching;
+use crate::audit::matching::FileMatching;
+use crate::audit::model::{Atom, AtomState, Model, ModuleReport};
+use crate::audit::table::{Answer, Cell, Format, Table, count};
+use crate::error::{Error, Result, Stage};
+
+/// The answer.
+///
+/// # Errors
+/// The report says nothing of the linked file.
+pub(crate) fn top(model: &Model<'_>, request: &Request) -> Result<Answer> {
+    let view = View::new(&[model], request.has("all"), request.has("bss"));
+    let items = items(model, view)?;
+    let total = items.iter().map(|i| i.bytes).sum::<i64>();
+    if total != view.size(model) as i64 {
+        let message = format!("internal error: the lines add up to {total} and not to {}", view.size(model));
+        return Err(Error::new(Stage::Report, message).in_file(model.path.clone()));
+    }
+    let mut table = match request.by {
+        GroupBy::Section => sections(model, view),
+        by => grouped(model, &sums(model, &items, by, request.depth.unwrap_or(1)), by, total),
+    };
+    table.limit(rows(request, ROWS));
+    let mut notes = Vec::new();
+    let whole = model.atoms.iter().filter(|a| !a.shares.is_empty() && a.placed.is_some() && a.kind == "code");
+    let (bytes, sections) = whole.fold((0, 0), |(bytes, n), a| (bytes + a.size, n + 1));
+    if sections > 0 && !request.has("bss") {
+        notes.push(format!(
+            "{} bytes of code are in {} undivided sections (audit limits has the causes): their symbols have the sizes of the symbol table.",
+            count(bytes),
+            count(sections)
+        ));
+    }
+    notes.extend(model.report.unwind_sentence().filter(|_| !request.has("bss")));
+    let zero: u64 = model.parts.iter().filter(|p| p.category == "bss").map(|p| p.size).sum();
+    if model.elf.is_some() {
+        notes.push(nobody(model, &items, total));
+    }
+    let mut answer = Answer { tables: vec![table], notes, ..Answer::default() };
+    answer.facts = vec![
+        ("output", model.report.output.as_str().into()),
+        ("pruned", model.report.pruned.into()),
+        ("size", model.file_size.into()),
+        ("loaded", View::Loaded.size(model).into()),
+        ("bss", zero.into()),
+    ];
+    let pruned =
+        if model.report.pruned { String::new() } else { format!(", {}", model.report.why_not_pruned()) };
+    let (linker, level) = (&model.report.linker.dialect, &model.report.level);
+    let what = match model.elf {
+        Some(kind) => format!("{} ({})", model.report.output, kind.name()),
+        None => format!("{} ({linker}, level {level}{pruned})", model.report.output),
+    };
+    let (size, zero) = (count(model.file_size.unwrap_or(0)), count(zero));
+    answer.lines.push(match view {
+        View::Zero => format!("{what}: {zero} bytes of zero-initialised memory"),
+        View::File => format!("{what}: all {size} bytes of the file; {zero} more of zero-initialised memory (--bss)"),
+        View::Loaded => format!(
+            "{what}: the {} loaded bytes of the {size} in the file (--all); {zero} more of zero-initialised memory (--bss)",
+            count(total.unsigned_abs())
+        ),
+    });
+    Ok(answer)
+}
+
+fn grouped(model: &Model<'_>, sums: &[AttributedSize], by: GroupBy, total: i64) -> Table {
+    let column = GroupBy::ALL.iter().find(|b| b.1 == by).map_or("namespace", |b| b.0);
+    let by_symbol = by == GroupBy::Symbol;
+    let mut columns = vec!["bytes", "%"];
+    columns.extend(if by_symbol { [column, "module"] } else { ["atoms", column] });
+    let mut table = Table::new("top", "", &columns);
+    for sum in sums {
+        let name = Cell::text(sum.name.clone());
+        let module = sum.module.and_then(|m| model.modules.get(m as usize));
+        let mut row = vec![Cell::Delta(0), Cell::share(sum.bytes, total.unsigned_abs())];
+        row.extend(match by_symbol {
+            true => [name, Cell::text(module.map(|m| m.short()).unwrap_or_default())],
+            false => [Cell::Number(sum.atoms), name],
+        });
+        if let Some(bytes) = row.first_mut() {
+            *bytes = bytes_of(sum.bytes);
+        }
+        table.row(row);
+    }
+    let mut row = vec![bytes_of(total), Cell::share(total, total.unsigned_abs())];
+    row.extend(match by_symbol {
+        true => [Cell::text("total"), Cell::Nothing],
+        false => [Cell::Number(sums.iter().map(|s| s.atoms).sum()), Cell::text("total")],
+    });
+    table.total = Some(row);
+    table
+}
+
+/// The sections of the file as in `size -A`, and the other parts of the file.
+fn sections(model: &Model<'_>, view: View) -> Table {
+    let total = view.size(model);
+    let mut table = Table::new("top", "", &["bytes", "%", "size", "address", "section", "category"]);
+    let mut parts: Vec<_> = model.parts.iter().filter(|p| p.what != "padding").collect();
+    match view {
+        View::Zero => parts.retain(|p| p.category == "bss"),
+        View::Loaded => parts.retain(|p| p.loaded),
+        View::File => {}
+    }
+    parts.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(b.size.cmp(&a.size)).then(a.name.cmp(&b.name)));
+    let padding: u64 = model.parts.iter().filter(|p| p.what == "padding").map(|p| view.bytes(p)).sum();
+    let share = |bytes: u64| Cell::share(bytes as i64, total);
+    for part in parts {
+        let bytes = view.bytes(part);
+        let address =
+            if part.address == 0 { Cell::Nothing } else { Cell::Text(format!("{:#x}", part.address)) };
+        let (name, category) = (Cell::text(&*part.name), Cell::text(&*part.category));
+        table.row(vec![Cell::Number(bytes), share(bytes), Cell::Number(part.size), address, name, category]);
+    }
+    if padding > 0 {
+        let (name, category) = (Cell::text("[padding]"), Cell::text("padding"));
+        let row =
+            vec![Cell::Number(padding), share(padding), Cell::Number(padding), Cell::Nothing, name, category];
+        table.row(row);
+    }
+    let row = vec![
+        Cell::Number(total),
+        share(total),
+        Cell::Nothing,
+        Cell::Nothing,
+        Cell::text("total"),
+        Cell::Nothing,
+    ];
+    table.total = Some(row);
+    table
+}
+
+/// How many of the bytes belong to no symbol and no source file, in a sentence.
+fn nobody(model: &Model<'_>, items: &[Item], total: i64) -> String {
+    let is_nobodys = |i: &&Item| {
+        let atom = i.atom.and_then(|a| model.atoms.get(a as usize));
+        atom.is_none_or(|a| a.symbols.is_empty())
+    };
+    let bytes = items.iter().filter(is_nobodys).map(|i| i.bytes).sum::<i64>().unsigned_abs();
+    let share = bytes as f64 * 100.0 / (total.max(1) as f64);
+    format!(
+        "{} bytes ({share:.1}%) belong to no symbol. Data without one is counted for the first function or object that refers to it.",
+        count(bytes)
+    )
+}
+
+/// Bytes are negative only where the linker took some out.
+fn bytes_of(bytes: i64) -> Cell {
+    u64::try_from(bytes).map_or(Cell::Delta(bytes), Cell::Number)
+}
+
+/// The numbers of the modules and archives of two links, by position; a file of both has one number, see [`matching`].
+struct MatchedFiles {
+    modules: FileMatching,
+    archives: FileMatching,
+}
+
+impl MatchedFiles {
+    fn new(old: &Model<'_>, new: &Model<'_>) -> MatchedFiles {
+        let modules = |model: &Model<'_>| model.modules.iter().map(ModuleReport::full).collect::<Vec<_>>();
+        MatchedFiles {
+            modules: matching::files(&modules(old), &modules(new)),
+            archives: matching::files(&archives(old), &archives(new)),
+        }
+    }
+}
+
+/// The archives of a link, each once, by name.
+fn archives(model: &Model<'_>) -> Vec<String> {
+    let mut found: Vec<String> = model.modules.iter().filter_map(|m| m.archive.as_ref()).cloned().collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// A name, the number of the file that it is of, if it is of one, and the bytes.
+type NamedBytes = (String, Option<u32>, i64);
+
+/// The sizes by name and file, each once.
+fn named(
+    model: &Model<'_>,
+    files: &MatchedFiles,
+    is_old: bool,
+    request: &Request,
+    view: View,
+) -> Result<Vec<NamedBytes>> {
+    let items = items(model, view)?;
+    let list = sums(model, &items, request.by, request.depth.unwrap_or(1));
+    let side =
+        |matched: &FileMatching, at: usize| if is_old { &matched.old } else { &matched.new }.get(at).copied();
+    let archives = archives(model);
+    let of = |sum: &AttributedSize| match request.by {
+        GroupBy::Symbol => (sum.name.clone(), sum.module.and_then(|m| side(&files.modules, m as usize))),
+        GroupBy::Module => match sum.module.and_then(|m| side(&files.modules, m as usize)) {
+            Some(file) => (String::new(), Some(file)),
+            None => (sum.name.clone(), None),
+        },
+        GroupBy::Archive => {
+            match archives.binary_search(&sum.name).ok().and_then(|a| side(&files.archives, a)) {
+                Some(file) => (String::new(), Some(file)),
+                None => (sum.name.clone(), None),
+            }
+        }
+        _ => (sum.name.clone(), None),
+    };
+    let mut found: Vec<NamedBytes> = Vec::with_capacity(list.len());
+    for sum in &list {
+        let (name, file) = of(sum);
+        found.push((name, file, sum.bytes));
+    }
+    found.sort_unstable();
+    // The bytes of items with the same name are added.
+    let mut joined: Vec<NamedBytes> = Vec::with_capacity(found.len());
+    for (name, file, bytes) in found {
+        match joined.last_mut() {
+            Some(last) if (&last.0, last.1) == (&name, file) => last.2 += bytes,
+            _ => joined.push((name, file, bytes)),
+        }
+    }
+    Ok(joined)
+}
+
+/// The answer.
+///
+/// # Errors
+/// A report says nothing of its file, or the differences don't add up.
+pub(crate) fn diff(old: &Model<'_>, new: &Model<'_>, request: &Request) -> Result<Answer> {
+    let files = MatchedFiles::new(old, new);
+    let view = View::new(&[old, new], request.has("all"), request.has("bss"));
+    let (before, after) =
+        (named(old, &files, true, request, view)?, named(new, &files, false, request, view)?);
+    let total = |list: &[NamedBytes]| list.iter().map(|r| r.2).sum::<i64>();
+    let (old_total, new_total) = (total(&before), total(&after));
+    let mut changes: Vec<(String, String, i64, i64)> = Vec::new();
+    let (mut one, mut two) = (before.into_iter().peekable(), after.into_iter().peekable());
+    loop {
+        let order = match (one.peek(), two.peek()) {
+            (Some(a), Some(b)) => (&a.0, a.1).cmp(&(&b.0, b.1)),
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (None, None) => break,
+        };
+        let left = if order.is_le() { one.next() } else { None };
+        let right = if order.is_ge() { two.next() } else { None };
+        let bytes = |row: &Option<NamedBytes>| row.as_ref().map_or(0, |r| r.2);
+        let (from, to) = (bytes(&left), bytes(&right));
+        let Some((name, file, _)) = left.or(right) else { continue };
+        let names = if request.by == GroupBy::Archive { &files.archives.names } else { &files.modules.names };
+        let file = file.and_then(|f| names.get(f as usize).cloned()).unwrap_or_default();
+        changes.push(if name.is_empty() { (file, String::new(), from, to) } else { (name, file, from, to) });
+    }
+    let difference = new_total - old_total;
+    let sum: i64 = changes.iter().map(|c| c.3 - c.2).sum();
+    if sum != difference || difference != view.size(new) as i64 - view.size(old) as i64 {
+        let message = format!("internal error: the differences add up to {sum} and not to {difference}");
+        return Err(Error::new(Stage::Report, message));
+    }
+    changes.retain(|c| c.2 != c.3);
+    changes.sort_by(|a, b| {
+        let by = |c: &(String, String, i64, i64)| (c.3 - c.2).unsigned_abs();
+        by(b).cmp(&by(a)).then_with(|| (&a.0, &a.1).cmp(&(&b.0, &b.1)))
+    });
+    Ok(table(&changes, [old_total, new_total], [old, new], request, view))
+}
+
+fn table(
+    changes: &[(String, String, i64, i64)],
+    totals: [i64; 2],
+    models: [&Model<'_>; 2],
+    request: &Request,
+    view: View,
+) -> Answer {
+    let by_symbol = request.by == GroupBy::Symbol;
+    let column = GroupBy::ALL.iter().find(|b| b.1 == request.by).map_or("namespace", |b| b.0);
+    let mut columns = vec!["change", "old", "new", "what", column];
+    columns.extend(by_symbol.then_some("module"));
+    let mut table = Table::new("diff", "", &columns);
+    let number = |n: i64| u64::try_from(n).map_or(Cell::Delta(n), Cell::Number);
+    let [mut added, mut removed, mut grown, mut shrunk] = [0i64; 4];
+    for (name, module, from, to) in changes {
+        let change = to - from;
+        let (what, sum) = match (from, to) {
+            (0, _) => ("added", &mut added),
+            (_, 0) => ("removed", &mut removed),
+            _ if change > 0 => ("grown", &mut grown),
+            _ => ("shrunk", &mut shrunk),
+        };
+        *sum += change;
+        let mut row =
+            vec![Cell::Delta(change), number(*from), number(*to), Cell::text(what), Cell::text(name)];
+        row.extend(by_symbol.then(|| Cell::text(module)));
+        table.row(row);
+    }
+    let [old, new] = totals;
+    table.limit(rows(request, ROWS));
+    let mut total =
+        vec![Cell::Delta(new - old), number(old), number(new), Cell::text(""), Cell::text("total")];
+    total.extend(by_symbol.then_some(Cell::Nothing));
+    table.total = Some(total);
+    let shown = |n: i64| count(n.unsigned_abs());
+    let sign = if new < old { '-' } else { '+' };
+    let signed = |n: i64| format!("{}{}", if n < 0 { "-" } else { "+" }, shown(n));
+    let mut answer = Answer::default();
+    answer.lines.push(format!(
+        "{} -> {}: {sign}{} {} ({} -> {})",
+        models[0].path,
+        models[1].path,
+        shown(new - old),
+        match view {
+            View::Loaded => "loaded bytes",
+            View::File => "bytes",
+            View::Zero => "bytes of zero-initialised memory",
+        },
+        shown(old),
+        shown(new)
+    ));
+    answer.lines.push(format!(
+        "added {}, removed {}, grown {}, shrunk {}",
+        signed(added),
+        signed(removed),
+        signed(grown),
+        signed(shrunk)
+    ));
+    // If one of the links was not pruned, the difference includes the pruning.
+    for model in models
+        .iter()
+        .filter(|model| !model.report.pruned && (model.report.dry_run || model.report.not_pruned.is_some()))
+    {
+        answer.lines.push(format!("{}: {}", model.path, model.report.why_not_pruned()));
+    }
+    answer.facts = vec![
+        ("old", old.into()),
+        ("new", new.into()),
+        ("difference", (new - old).into()),
+        ("added", added.into()),
+        ("removed", removed.into()),
+        ("grown", grown.into()),
+        ("shrunk", shrunk.into()),
+    ];
+    answer.tables.push(table);
+    answer
+}
+
+/// Why something isn't in the program.
+const REASONS: [(&str, &str); 6] = [
+    ("duplicate", "another module has its COMDAT group; every linker drops it"),
+    ("unreachable", "no live atom refers to it; --gc-sections drops it too, if sections are as small"),
+    ("unreachable here", "no live atom refers to it; --gc-sections would keep it"),
+    ("stub", "only its address is needed: its body was replaced by a trap"),
+    ("debug information", "it describes removed code, or the output has no debug information"),
+    ("excluded", "no output has it (SHF_EXCLUDE)"),
+];
+
+fn reason(atom: &Atom<'_>) -> Option<usize> {
+    match atom.state {
+        AtomState::Kept => None,
+        _ if atom.size == 0 => None,
+        AtomState::Stub => Some(3),
+        AtomState::Dropped if atom.discarded => Some(0),
+        AtomState::Dropped if atom.kind == "debug" => Some(4),
+        AtomState::Dropped if atom.kind == "non-alloc" && atom.linker_live => Some(5),
+        AtomState::Dropped if atom.linker_live => Some(2),
+        AtomState::Dropped => Some(1),
+    }
+}
+
+pub(crate) fn garbage(model: &Model<'_>, request: &Request) -> Answer {
+    let mut by_reason = [(0u64, 0u64); REASONS.len()];
+    let mut items: Vec<Item> = Vec::new();
+    for (i, atom) in model.atoms.iter().enumerate() {
+        let Some(slot) = reason(atom).and_then(|r| by_reason.get_mut(r)) else { continue };
+        slot.0 += atom.size;
+        slot.1 += 1;
+        // Every linker drops a copy of a COMDAT group.
+        if atom.discarded {
+            continue;
+        }
+        divide(atom, i as u32, u32::MAX, atom.size as i64, &mut items);
+    }
+    let mut reasons = Table::new("reasons", "by reason", &["bytes", "atoms", "reason", "what"]);
+    for ((name, what), (bytes, atoms)) in REASONS.iter().zip(by_reason).filter(|r| r.1.1 > 0) {
+        reasons.row(vec![Cell::Number(bytes), Cell::Number(atoms), Cell::text(*name), Cell::text(*what)]);
+    }
+    let duplicates = by_reason.first().map_or(0, |r| r.0);
+    let total = by_reason.iter().map(|r| r.0).sum::<u64>() - duplicates;
+    let column = GroupBy::ALL.iter().find(|b| b.1 == request.by).map_or("namespace", |b| b.0);
+    let mut columns = vec!["bytes", "atoms", column];
+    columns.extend((request.by == GroupBy::Symbol).then_some("in"));
+    let mut table = Table::new("garbage", "the largest", &columns);
+    for sum in sums(model, &items, request.by, request.depth.unwrap_or(1)) {
+        let module = sum.module.and_then(|m| model.modules.get(m as usize));
+        let module = module.map(|m| m.short()).unwrap_or_default();
+        let mut row =
+            vec![Cell::Number(sum.bytes.unsigned_abs()), Cell::Number(sum.atoms), Cell::Text(sum.name)];
+        row.extend((request.by == GroupBy::Symbol).then_some(Cell::Text(module)));
+        table.row(row);
+    }
+    table.limit(rows(request, ROWS));
+    let what = match model.report.pruned {
+        true => "were dropped".to_owned(),
+        false => format!("would be dropped; {}", model.report.why_not_pruned()),
+    };
+    let mut answer = Answer::default();
+    let more = match duplicates {
+        0 => String::new(),
+        n => format!("; {} more are copies that no linker takes", count(n)),
+    };
+    answer.lines.push(format!("{}: {} bytes of input {what}{more}", model.report.output, count(total)));
+    answer.facts = vec![
+        ("dropped", total.into()),
+        ("copies", duplicates.into()),
+        ("pruned", model.report.pruned.into()),
+    ];
+    answer.tables = vec![table, reasons];
+    // People read the reasons first.
+    answer
+        .tables
+        .rotate_left(usize::from(request.format == Format::Table || request.format == Format::Markdown));
+    answer
+}
+
+/// The treatment of copies of an atom by the linker.
+fn joined(model: &Model<'_>, atom: &Atom<'_>) -> &'static str {
+    let foldable = matches!(&*atom.kind, "code" | "rodata");
+    match &*model.report.linker.icf {
+        _ if atom.merge => "merged",
+        "all" if foldable => "folded",
+        "safe" if foldable => "perhaps folded",
+        _ => "",
+    }
+}
+
+pub(crate) fn duplicates(model: &Model<'_>, request: &Request) -> Answer {
+    let mut found: Vec<(u64, Vec<u32>)> = Vec::new();
+    for group in &model.duplicates {
+        let placed = |a: &u32| model.atoms.get(*a as usize).is_some_and(|a| a.placed.is_some());
+        let copies: Vec<u32> = group.iter().copied().filter(placed).collect();
+        let size = copies.first().and_then(|a| model.atoms.get(*a as usize)).map_or(0, |a| a.size);
+        if copies.len() > 1 {
+            found.push((size.saturating_mul(copies.len() as u64 - 1), copies));
+        }
+    }
+    found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let columns = ["waste", "copies", "size", "kind", "joined", "symbol", "modules"];
+    let mut table = Table::new("duplicates", "", &columns);
+    let (mut waste, mut joined_bytes) = (0u64, 0u64);
+    for (bytes, copies) in &found {
+        let atoms: Vec<&Atom<'_>> = copies.iter().filter_map(|a| model.atoms.get(*a as usize)).collect();
+        let Some(first) = atoms.first() else { continue };
+        let state = joined(model, first);
+        let sum = if state.is_empty() { &mut waste } else { &mut joined_bytes };
+        *sum = sum.saturating_add(*bytes);
+        let mut names: Vec<String> = atoms.iter().map(|a| symbol(model, a)).collect();
+        names.dedup();
+        let mut modules: Vec<String> = Vec::new();
+        for atom in &atoms {
+            let module = model.modules.get(atom.module as usize).map(|m| m.short()).unwrap_or_default();
+            modules.extend((!modules.contains(&module)).then_some(module));
+        }
+        table.row(vec![
+            Cell::Number(*bytes),
+            Cell::Number(copies.len() as u64),
+            Cell::Number(first.size),
+            Cell::text(&*first.kind),
+            Cell::text(state),
+            Cell::Text(listed(&names)),
+            Cell::Text(listed(&modules)),
+        ]);
+    }
+    table.limit(rows(request, ROWS));
+    Answer {
+        lines: vec![format!(
+            "{}: {} bytes are copies of others; {} more the linker joins",
+            model.report.output,
+            count(waste),
+            count(joined_bytes)
+        )],
+        facts: vec![("waste", waste.into()), ("joined", joined_bytes.into())],
+        tables: vec![table],
+        ..Answer::default()
+    }
+}
+
+/// The first few of a list.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 3;
+    let first = names.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > MOST { format!("{first} and {} more", names.len() - MOST) } else { first }
+}
