@@ -219,7 +219,7 @@ struct Findings {
     ends_threads: bool,
     /// The largest vtable without type information, in bytes, or 0. Its base class is unknown.
     untyped_class: u64,
-    /// The smallest vtable of a C++ library from which code may inherit functions, in bytes.
+    /// The smallest vtable of a C++ library's class whose functions code may inherit, in bytes.
     library_class: Option<u64>,
 }
 

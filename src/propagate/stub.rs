@@ -25,7 +25,7 @@ pub fn can_stub(summary: &ModuleSummary) -> Vec<bool> {
     let sized = |atom: &Atom| atom.size > 0 || is_bitcode;
     let mut can: Vec<bool> = summary.atoms.iter().map(|a| is_plain_code(a) && sized(a)).collect();
     let mut has_entry = vec![false; summary.atoms.len()];
-    // Symbols by which the linker and the debugger know places of the body.
+    // The linker and the debugger know places of the body by these symbols.
     for symbol in &summary.symbols {
         let Definition::Atom(atom) = symbol.definition else { continue };
         let Some(start) = summary.atoms.get(atom.index()).map(|a| a.offset) else { continue };
