@@ -19,7 +19,7 @@ pub(super) struct Budget {
     pub(super) alike: usize,
     /// The most clones of a function for calls; further calls share one copy.
     pub(super) clones: usize,
-    /// Values of a function that has a clone for unseen code, at most. This bounds the constraints that are added twice.
+    /// The most values of a function that has a clone for external code. This bounds the constraints that are added twice.
     pub(super) unseen_values: u32,
     /// The number of new elements of sets after which unused sets are collected.
     pub(super) room: usize,

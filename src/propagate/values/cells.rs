@@ -112,7 +112,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// The node of all that the object holds.
+    /// The node of the whole contents of an object.
     pub(super) fn whole(&mut self, object: u32) -> NodeId {
         let object = self.object_of(object);
         if let Some(whole) = self.objects[object as usize].whole {

@@ -255,7 +255,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// A node that holds what a modelled function stores.
+    /// A node that holds the value stored by a modelled function.
     fn stored(&mut self, site: u32, symbol: SymbolId, what: StoredAddress) -> NodeId {
         let node = self.graph.node();
         match what {
@@ -297,7 +297,7 @@ impl<'s> Flow<'s> {
         self.graph.element(object, Some(0))
     }
 
-    /// A modelled function calls what `callee` holds.
+    /// A modelled function calls the functions in `callee`.
     fn call_back(
         &mut self,
         (site, symbol): (u32, SymbolId),

@@ -49,7 +49,7 @@ pub(super) const FIRST_STACK_PARAMETER: i64 = 8;
 pub(super) struct Flow<'s> {
     pub(super) places: LinkPlaces<'s>,
     pub(super) graph: ConstraintGraph,
-    /// By object: what it stands for in the link.
+    /// By object: the part of the link that it stands for.
     pub(super) object_kinds: Vec<ObjectKind>,
     object_of: Vec<Option<u32>>,
     first_function: Vec<u32>,
@@ -76,7 +76,7 @@ pub(super) struct Flow<'s> {
     pub(super) owned: BTreeMap<(&'s str, MemoryIdx), u32>,
     /// External code runs, so that it has the memory of libraries and the files.
     pub(super) shared: bool,
-    /// Some live code takes arguments in registers where the psABI passes nothing.
+    /// Some live code takes arguments in registers that the psABI does not use.
     pub(super) takes_registers: bool,
     /// Pairs of a site and an object in memory that it calls and that has not escaped.
     pub(super) executed: Vec<(u32, u32)>,

@@ -107,7 +107,7 @@ pub(super) enum EscapedThrough {
 pub(super) enum MemoryClass {
     /// It has contents, which loads read and stores write.
     Memory,
-    /// Loads read no address, stores write nothing that can be read.
+    /// Loads read no address, and stores have no effect on later loads.
     Opaque,
     /// Bytes in a section of code that are not known to be code. Loads read anything, and stored values escape. Addresses of it are
     /// code addresses.
@@ -156,8 +156,8 @@ pub(super) struct AbstractObject {
     pub(super) joined: bool,
 }
 
-/// A copy of the cells from `from` up to `end` to `object`, with `shift` added to the offset; to `unplaced` if the target offset is
-/// unknown.
+/// A copy of the cells in `from..end` to `object`, with `shift` added to each offset. If `shift` is unknown, the target is the
+/// node `unplaced`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct RangeCopy {
     pub(super) from: i64,
@@ -267,7 +267,7 @@ pub(super) const QUEUED: u8 = 8;
 pub(super) struct Node {
     /// Union-find: a collapsed node points to its representative, or to a node that leads there.
     pub(super) parent: NodeId,
-    /// First of the list of nodes that hold all that this one holds.
+    /// First of the list of edges to nodes that include this one.
     pub(super) edges: u32,
     /// First of the list of complex constraints.
     pub(super) uses: u32,

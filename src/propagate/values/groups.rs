@@ -1,4 +1,4 @@
-//! Loads and stores through large sets of addresses: one node for all that access the same places.
+//! Group nodes: loads and stores through one large set of addresses share a node.
 //!
 //! Thousands of values may hold the same hundred addresses. Loads through any of these values read the same memory. So one group
 //! node for (set, offset, size) gets the hundred edges, and each load gets one edge from it. Stores are grouped in the same way.

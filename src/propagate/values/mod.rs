@@ -90,7 +90,7 @@ pub struct Statistics {
     pub stubs: usize,
     pub constraints: usize,
     pub nodes: usize,
-    /// The clones of functions, each for one call or for unseen code.
+    /// The number of clones, each for one call or for external code.
     pub clones: usize,
     /// Objects of memory that were joined with others over a budget.
     pub joined_objects: usize,

@@ -1,8 +1,10 @@
 //! Whole-process assumptions: the effects on memory that code outside of the analysed functions may have.
 //!
 //! The facts come from the options, from the sections that the linker joins, and from the references of live code. Each fact only
-//! withdraws an assumption. Not covered: libraries that change memory they were not passed or need an executable stack, assembly that names
-//! functions of bitcode, and linkers that place constants in an executable segment.
+//! withdraws an assumption. Not covered:
+//! - libraries that change memory they were not passed, or that need an executable stack,
+//! - assembly that names functions of bitcode,
+//! - linkers that place constants in an executable segment.
 
 use rustc_hash::FxHashSet;
 use summaries::{Atom, AtomIdx, AtomKind, SymbolIdx, Target, atom_flags};
