@@ -110,7 +110,7 @@ fn functions_that_call_themselves_come_to_an_end() {
     assert_eq!(called(&functions, &[], usize::MAX), (vec![1, 1], 2));
 }
 
-/// Calls through a pointer, calls from external code, and jumps share one copy of the function.
+/// Calls through a pointer and jumps share the original function. External code has its own clone.
 #[test]
 fn other_ways_in_are_not_forgotten() {
     let start = "%0 = address wrapper; call indirect %0 result rax %1; %2 = address f; store %2 -> %1 size 8; \

@@ -42,7 +42,7 @@ pub(super) struct Oracle {
     outside: BTreeSet<u32>,
     /// Calls (function, site, callee) that pass nothing to the shared function, since its copy stands for them.
     left_out: BTreeSet<(usize, usize, u32)>,
-    /// By caller, site and callee: the copy of the callee, as the solver has clones.
+    /// Calls have copies of their callees, as the solver has clones. The keys of `copies` are caller, site and callee.
     has_copies: bool,
     copies: BTreeMap<(usize, usize, usize), usize>,
     /// By copy for a call: the length of the chain of such calls, and whether external code entered the first caller.
