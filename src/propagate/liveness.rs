@@ -7,7 +7,7 @@ use super::solver::{Lattice, Problem, solve};
 use crate::ids::{AtomId, Id};
 use crate::index::{Edge, Index, Root};
 
-/// The root or edge by which an atom became live.
+/// The root, edge or call that made an atom live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Witness {
     /// Number of the root in [`Index::roots`].
@@ -16,11 +16,11 @@ pub enum Witness {
     Edge(u32),
     /// By value flow: a call or jump in `caller` may lead here.
     Called { caller: AtomId },
-    /// By value flow: its address escaped. `mention` is the edge by which a live atom takes the address.
+    /// By value flow: its address escaped. `mention` is an edge from a live atom that takes the address.
     Escaped { mention: Option<u32> },
     /// It belongs to the same function as this atom.
     Part(AtomId),
-    /// This atom has the address of a label in it.
+    /// This atom has the address of a label in the atom.
     Label(AtomId),
 }
 

@@ -1,8 +1,8 @@
-//! The bytes of code that are live only because their address is taken: the most that value flow can remove.
+//! Upper bound of the gain of value flow: the bytes of code that is live only because its address is taken.
 //!
-//! Two reachability passes find them: one over all edges, and one without the edges that only take the address of code.
-//! Value flow removes nothing that the second pass reaches. If too little code is left between the two passes, value flow is
-//! skipped and liveness by references is the result. Data that is removed with such code is not counted.
+//! Two reachability passes find this code: one over all edges, and one without the edges that only take the address of code.
+//! Value flow keeps everything that the second pass reaches. If the difference is too small, value flow is skipped, and liveness
+//! by references is the result. Data that is removed with such code is not counted.
 
 use summaries::{AtomKind, ModuleSummary};
 
@@ -53,8 +53,8 @@ pub(crate) fn candidates(index: &Index, code: &[u64], liveness: &Liveness) -> Ve
     atoms.map(|atom| liveness.is_live(atom) && !called.is_live(atom)).collect()
 }
 
-/// Whether the functions that are live by references are summarised for value flow: at the level `pointers`, if enough code may be
-/// removed and the live code is within the budget.
+/// Whether the functions that are live by references are summarised for value flow. This needs the level `pointers`, enough code
+/// that may be removed, and live code within the budget.
 pub fn is_followed(
     config: &Config,
     summaries: &[&ModuleSummary],

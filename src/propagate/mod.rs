@@ -1,7 +1,7 @@
-//! The pass propagate: from the preserved roots to all that is live, one fixpoint.
+//! Data-flow propagation from the roots to all live atoms, in one fixpoint.
 //!
-//! `solver` is generic; `liveness` is its client, by references alone. `values` follows addresses besides, at the level
-//! `pointers`; see docs/ARCHITECTURE.md.
+//! `solver` is generic; `liveness` uses it over references alone. `values` also analyses function addresses, at the level `pointers`; see
+//! docs/ARCHITECTURE.md.
 
 mod mentioned_code;
 mod liveness;

@@ -1,9 +1,8 @@
-//! Which model a function of a shared library has: by the library's soname and the symbol, never by a bare name.
+//! Library models: choice of the model of a library function, by the library's soname and the symbol.
 //!
-//! Safe because a symbol is looked up where resolution says that it comes from: a function of a library that has no table has no model and
-//! may do anything, and for one that the link itself defines its summary counts, if it has one. Libraries allocate by functions that a program or another library may
-//! define; where one does, the functions of libraries that allocate or free may do anything. Left out: what the loader puts before the library
-//! (`LD_PRELOAD`); that is taken to do what the library's own function does.
+//! Symbol resolution gives the library of a symbol. A function of a library without a table has no model and may do anything. A function
+//! that the link defines has its summary, if there is one. If a program or another library replaces an allocation function, all library
+//! functions that allocate or free may do anything. A preloaded library (`LD_PRELOAD`) is assumed to behave as the original.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use summaries::models::{Library, MemoryIdx, Model, builtin};
@@ -14,10 +13,10 @@ use crate::ids::SymbolId;
 use crate::inputs::{Dso, Inputs};
 use crate::resolve::{Prevailing, Resolution};
 
-/// Libraries that do nothing of their own accord: the loader, vector forms of mathematical functions.
+/// Libraries that never act on their own: the loader, and vector forms of mathematical functions.
 const SILENT: [&str; 2] = ["ld-linux-x86-64.so.2", "libmvec.so.1"];
 
-/// By which libraries allocate and free memory: of C, and how those of C++ begin.
+/// The functions that allocate and free memory for libraries: names for C, and prefixes for C++.
 const ALLOCATION: [&[u8]; 10] = [
     b"malloc",
     b"calloc",
@@ -32,19 +31,19 @@ const ALLOCATION: [&[u8]; 10] = [
 ];
 const CXX_ALLOCATION: [&[u8]; 4] = [b"_Znw", b"_Zna", b"_Zdl", b"_Zda"];
 
-/// The library of which nearly all allocates or frees.
+/// The library whose functions nearly all allocate or free memory.
 const CXX_LIBRARY: &str = "libstdc++.so.6";
 
 /// The models of library functions that come with the tool, by library.
 #[derive(Debug, Default)]
 pub struct Models {
     by_soname: FxHashMap<String, Library>,
-    /// Libraries allocate by functions that are none of theirs: those of C, and those of C++.
+    /// Another definition replaces the allocation functions of C or C++ libraries.
     own_allocation: bool,
     own_cxx_allocation: bool,
-    /// A function that libstdc++ takes from other libraries is one of the program's.
+    /// The program defines a function that libstdc++ imports from other libraries.
     own_functions: bool,
-    /// Libraries of which the program defines a variable, by soname: they use the program's.
+    /// The libraries with a variable that the program defines instead, by soname.
     own_variables: FxHashSet<String>,
 }
 
@@ -59,14 +58,14 @@ impl Models {
         Ok(Models { by_soname, ..Models::default() })
     }
 
-    /// The models that hold in this link: what it, or a library without models, defines for itself has none of them.
+    /// The models that are valid in this link. Functions that the link or a library without models defines have no model.
     #[must_use]
     pub fn of_link(self, inputs: &Inputs, resolution: &Resolution<'_>) -> Self {
         let own = resolution.symbols.iter().filter(|symbol| match symbol.prevailing {
             Prevailing::Module { .. } | Prevailing::Linker => true,
             Prevailing::Undefined { .. } | Prevailing::Dso(_) => false,
         });
-        // Whether or not this link refers to them, the loader finds them for the other libraries.
+        // The loader binds other libraries to these definitions, also without a reference from this link.
         let is_known = |dso: &Dso| dso.soname.as_deref().is_some_and(|s| self.is_known(s));
         let others = inputs.dsos.iter().filter(|dso| !is_known(dso));
         let theirs = others.flat_map(|dso| &dso.symbols).filter(|symbol| symbol.defined);
@@ -91,7 +90,7 @@ impl Models {
         SILENT.contains(&soname) || self.by_soname.contains_key(soname)
     }
 
-    /// The memory that a function with a model speaks of, or that a variable holds nothing but addresses in.
+    /// The memory in a function's model, or of a variable that holds only addresses of that memory.
     pub fn memory(
         &self,
         inputs: &Inputs,
@@ -104,8 +103,7 @@ impl Models {
         Some((&library.soname, library.data.get(name).copied().or_else(function)?))
     }
 
-    /// Whether code runs in the process that is neither in the link nor has a table: that of other libraries, and of
-    /// whatever loads what is linked.
+    /// Whether code outside of the link and without a table runs in the process: other libraries, or the program that loads the output.
     pub fn has_unseen_code(&self, config: &Config, inputs: &Inputs, resolution: &Resolution<'_>) -> bool {
         let is_known = |soname: &Option<String>| soname.as_deref().is_some_and(|s| self.is_known(s));
         let mut taken = inputs.dsos.iter().zip(resolution.dsos.iter()).filter(|(_, state)| state.taken);

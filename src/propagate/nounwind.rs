@@ -1,7 +1,7 @@
 //! Nounwind: the unwind entries (FDEs) that no unwinding of the program can need.
 //!
 //! An FDE is needed for a kind of unwinding if two facts hold. Such an unwinding may start while the function is on the stack
-//! (*below*), and the function or a possible caller has a handler for it (*above*). Backtraces need the first fact alone.
+//! (*below*). The function or a possible caller has a handler for it (*above*). Backtraces need the first fact alone.
 //! *Below* is propagated from starts to callers, *above* from handlers to callees, over the call graph.
 //! An indirect call leads to each function whose address is taken. LLVM's thin link propagates `NoUnwind` in the same way.
 
@@ -219,7 +219,7 @@ struct Findings {
     ends_threads: bool,
     /// The largest vtable without type information, in bytes, or 0. Its base class is unknown.
     untyped_class: u64,
-    /// The smallest vtable of a C++ library from which code may inherit functions, in bytes.
+    /// The smallest vtable of a C++ library's class whose functions code may inherit, in bytes.
     library_class: Option<u64>,
 }
 

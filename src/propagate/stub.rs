@@ -1,8 +1,8 @@
 //! Atoms that may become stubs: their address is needed, their body is not.
 //!
-//! [`can_stub`] decides by the summary of one module. A stub is sound if all references of the module to the code mean its first
-//! byte, and the linker knows it by symbols of that place. A global symbol in the body, a jump or foreign table entry into it, or a
-//! section with other contents exclude it. In bitcode so does the address of a label, because constants with labels are kept.
+//! [`can_stub`] decides by the summary of one module. For a sound stub, all references of the module to the code mean its first
+//! byte. The linker must know the code by symbols of that place. A global symbol in the body, a jump or foreign table entry into it,
+//! or a section with other contents exclude it. In bitcode so does the address of a label, because constants with labels are kept.
 //! References from other modules go by global name, so that they mean the first byte; value flow sees their addends.
 //!
 //! Two stubs have the same bytes. `--icf=all` would fold them, so that it excludes stubs ([`Icf::All`]). `--icf=safe` decides by
@@ -25,7 +25,7 @@ pub fn can_stub(summary: &ModuleSummary) -> Vec<bool> {
     let sized = |atom: &Atom| atom.size > 0 || is_bitcode;
     let mut can: Vec<bool> = summary.atoms.iter().map(|a| is_plain_code(a) && sized(a)).collect();
     let mut has_entry = vec![false; summary.atoms.len()];
-    // Symbols by which the linker and the debugger know places of the body.
+    // The linker and the debugger know places of the body by these symbols.
     for symbol in &summary.symbols {
         let Definition::Atom(atom) = symbol.definition else { continue };
         let Some(start) = summary.atoms.get(atom.index()).map(|a| a.offset) else { continue };

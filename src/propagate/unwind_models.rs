@@ -104,7 +104,7 @@ const CXX_CALLBACKS: &[&str] = &[
     "unexpected_handler",
 ];
 
-/// Names by which code of the program may run whenever other code is interrupted, or allocates memory (glibc before 2.34).
+/// Names of functions that make code of the program run whenever other code is interrupted or allocates memory (glibc before 2.34).
 #[rustfmt::skip]
 pub(super) const INTERRUPTING: &[&str] = &[
     "__free_hook", "__malloc_hook", "__memalign_hook", "__realloc_hook", "__bsd_signal", "__libc_sigaction",
@@ -127,7 +127,7 @@ const QUIET_C: &[&str] = &[
     "strncmp", "strncpy", "strnlen", "strpbrk", "strrchr", "strspn", "strstr", "time", "tolower", "toupper",
 ];
 
-/// Names of functions and sections from which the unwind tables are found.
+/// Names of functions and sections that locate the unwind tables.
 #[rustfmt::skip]
 const READERS: &[&str] = &[
     "dl_iterate_phdr", "_dl_find_object", "_Unwind_FindEnclosingFunction", "_Unwind_Find_FDE", "__GNU_EH_FRAME_HDR",
@@ -189,7 +189,7 @@ pub(super) fn role(config: &Config, inputs: &Inputs, symbol: &GlobalSymbol<'_>) 
     start(name).map(UnwindRole::Start)
 }
 
-/// The size in bytes of the vtable of a C++ library's class from which the program may inherit functions.
+/// The size in bytes of the vtable of a C++ library's class whose functions the program may inherit.
 /// The symbol is the vtable, or a constructor or destructor for a base.
 pub(super) fn base_table_size(inputs: &Inputs, symbol: &GlobalSymbol<'_>) -> Option<u64> {
     let name = std::str::from_utf8(unversioned(symbol.name)).ok()?;

@@ -1,14 +1,12 @@
-//! The budgets: how many objects a set distinguishes, and how much work a link may be.
+//! Analysis budgets: how many objects a points-to set distinguishes, and how many steps a link may take.
 //!
-//! A set that points to very many objects says little, and every access through it costs as many steps as it has
-//! elements. Beyond the budget the objects of the set become one (`joined_objects`): what any of them holds, all of them hold. That is sound
-//! (it only adds), keeps what is known of functions, and makes the rest of the work near-linear, as unification does (Steensgaard).
+//! The objects of a set over its budget are joined into one (`joined_objects`), as in unification-based analysis (Steensgaard).
+//! Joining only adds to the solution. It keeps the function addresses and makes the remaining work near-linear.
 //!
-//! Work is counted in steps, not in time: an element that was looked at, an edge along which the mark of an overdefined value
-//! was propagated. An edge that is added counts for several, since it stays in memory. A number of steps in proportion to the constraints changes nothing. Beyond it a set distinguishes no objects; beyond more, all memory that has not
-//! escaped becomes one object; and should that not be enough, every value becomes unknown and all escapes, which is what
-//! the level `functions` knows. Each only adds. Which sets exceed a budget first depends on the order of work, which is fixed: a link gives the same result
-//! every time. The report counts what was joined and says what was given up.
+//! A step is one element read, or one propagation of the overdefined mark along an edge. A new edge counts as several steps, since
+//! it occupies memory. Three thresholds lower the precision in turn: sets distinguish no objects, all memory is one object, all
+//! values are unknown. The last has the precision of the level `functions`. Steps do not measure time, so a link has the same
+//! result every time.
 
 /// How much work a link may cost before something is no longer distinguished.
 #[derive(Debug, Clone, Copy)]
@@ -17,13 +15,13 @@ pub(super) struct Budget {
     pub(super) objects: usize,
     /// Pairs of a source and a target of a copy for which places are distinguished.
     pub(super) pairs: usize,
-    /// Elements of a set from which on what is accessed through it is accessed once for all that hold it.
+    /// The size of a set at which loads and stores through it share one group node.
     pub(super) alike: usize,
-    /// Clones of a function for calls; what else calls it shares one.
+    /// The most clones of a function for calls; further calls share one copy.
     pub(super) clones: usize,
-    /// Values of a function that has a clone for unseen code, at most. This bounds the constraints that are added twice.
+    /// The most values of a function that has a clone for external code. This bounds the constraints that are added twice.
     pub(super) unseen_values: u32,
-    /// Elements of sets that are made before those that nobody holds are forgotten.
+    /// The number of new elements of sets after which unused sets are collected.
     pub(super) room: usize,
     /// Steps that are free for every link, however small it is.
     pub(super) free: usize,
@@ -34,11 +32,11 @@ pub(super) struct Budget {
     pub(super) most: [usize; 3],
 }
 
-/// Steps that an edge of the graph counts for: adding one, and its place in memory, cost about as much as so many looks at elements.
+/// The number of steps that an edge counts for: adding and keeping one costs as much as reading so many elements.
 pub(super) const STEPS_OF_AN_EDGE: usize = 8;
 
-/// What links get; `value_flow` of a report has the steps and constraints of one. Where anything may be called, the programs of the
-/// bench take few steps for each constraint; zstd, in which nearly all calls are known, takes about forty.
+/// The budget of a link; the report's `value_flow` has the steps and constraints of each link. Programs of the benchmark with
+/// unknown calls take few steps for each constraint. zstd, whose calls are nearly all known, takes about forty.
 pub(super) const BUDGET: Budget = Budget {
     objects: 24,
     pairs: 16,
@@ -51,7 +49,7 @@ pub(super) const BUDGET: Budget = Budget {
     most: [40_000_000, 50_000_000, 100_000_000],
 };
 
-/// What was given up because the budget was spent, each more than the one before.
+/// The precision that was given up when the budget was exceeded, in increasing order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum GivenUp {
     #[default]
@@ -60,6 +58,6 @@ pub enum GivenUp {
     Objects,
     /// Objects of memory are not distinguished.
     Memory,
-    /// Values are not distinguished: all that is mentioned escapes.
+    /// Values are not distinguished: every address-taken function escapes.
     Values,
 }

@@ -1,17 +1,17 @@
-//! Why a node may be anything: the causes of all from which it has that, found after the fixpoint.
+//! Explanation of overdefined nodes: all causes for which a node may hold anything, found after the fixpoint.
 //!
-//! Causes are carried along the edges of the solved graph. Memory that escaped has one, whatever was stored there: which of
-//! that came before it escaped is by chance.
+//! Causes are propagated along the edges of the solved graph. Memory that escaped has one cause only,
+//! [`OverdefinedReason::Memory`]. The values that were stored before it escaped depend on the order of work.
 
 use std::collections::VecDeque;
 
 use super::budget::GivenUp;
 use super::graph::{ComplexConstraint, ConstraintGraph, IS_SHARED, NodeId, OVERDEFINED, OverdefinedReason};
 
-/// Nodes whose causes are to be carried on.
+/// The nodes whose causes have not been propagated yet.
 struct CauseQueue {
     nodes: VecDeque<NodeId>,
-    /// By node: it is among them.
+    /// By node: it is in the queue.
     waits: Vec<bool>,
 }
 
@@ -67,7 +67,7 @@ impl Causes {
         let node = graph.find(node);
         let known = self.0.get(node as usize).copied().unwrap_or(0);
         let none = known == 0 && graph.has(node, OVERDEFINED);
-        // There is always one; should it be lost, the node is still no resolved one.
+        // Each overdefined node has a cause. If it is not found, the node must not count as resolved.
         let bits = if none { OverdefinedReason::Memory.bit() } else { known };
         let spent = graph.given_up == GivenUp::Values;
         let bits = if spent { OverdefinedReason::Budget.bit() } else { bits };

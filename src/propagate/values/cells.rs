@@ -1,7 +1,7 @@
-//! Cells of objects: what lies where in memory, and what copies of ranges do with it.
+//! Field-sensitive memory: objects are divided into cells, and copies of ranges are copies of cells.
 //!
-//! Memory of an object is divided into cells by known offset and one for stores at an unknown offset, which every load reads
-//! too. Memory that escaped is not divided: all of it is one object, whose one node is that of what escaped.
+//! An object has one cell for each known offset, and one for stores at an unknown offset, which every load reads too. Memory that
+//! escaped is not divided: it is one object, whose only node is [`ESCAPED`](super::graph::ESCAPED).
 
 use super::graph::{
     CELL, ConstraintGraph, Event, IS_SHARED, MAX_ACCESS, NodeId, OverdefinedReason, RangeCopy,
@@ -38,7 +38,7 @@ impl ConstraintGraph {
         (cell, true)
     }
 
-    /// Do what copies do with cells that are new. A copy makes cells elsewhere, from which others copy.
+    /// Apply the copies of an object to its new cells. The cells that this makes are copied too.
     fn copy_on(&mut self, mut new: Vec<(u32, i64, NodeId)>) {
         while let Some((object, offset, cell)) = new.pop() {
             for at in 0..self.objects[object as usize].copied.len() {
@@ -48,7 +48,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// What a copy does with a cell of its source; the cell that it made, if it made one.
+    /// Copy one cell of a copy's source. The result is the cell of the target if it is new.
     fn copy_cell(&mut self, offset: i64, cell: NodeId, copy: RangeCopy) -> Option<(u32, i64, NodeId)> {
         if offset < copy.from || offset >= copy.end {
             return None;
@@ -65,7 +65,7 @@ impl ConstraintGraph {
         is_new.then_some((target, place, to))
     }
 
-    /// Copy the cells of `source` that `copy` says, those that come later too.
+    /// Copy the cells of `source` in the range of `copy`, and those that are added later.
     pub(super) fn copy_range(&mut self, source: u32, copy: RangeCopy) {
         if self.objects[source as usize].copied.contains(&copy) {
             return;
@@ -80,7 +80,7 @@ impl ConstraintGraph {
         self.copy_on(new);
     }
 
-    /// Store a value of 8 bytes at a known place of an object of memory, whatever became of that.
+    /// Store a value of 8 bytes at a known place of an object, also if the object was joined or escaped.
     pub(super) fn store_at(&mut self, from: NodeId, object: u32, offset: i64) {
         let place = self.element(object, Some(offset));
         if offset % CELL != 0 || self.offset(place).is_none() {
@@ -104,7 +104,7 @@ impl ConstraintGraph {
         node
     }
 
-    /// The node of what is written at an unknown place that is not below the given one.
+    /// The node of stores at an unknown place that is at least `place`.
     pub(super) fn not_below(&mut self, object: u32, place: Option<i64>) -> NodeId {
         match (self.objects[self.object_of(object) as usize].above, place) {
             (Some((start, above)), Some(place)) if place >= start => above,
@@ -112,7 +112,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// The node of all that the object holds.
+    /// The node of the whole contents of an object.
     pub(super) fn whole(&mut self, object: u32) -> NodeId {
         let object = self.object_of(object);
         if let Some(whole) = self.objects[object as usize].whole {
@@ -133,7 +133,7 @@ impl ConstraintGraph {
         of.cells.values().copied().chain(of.anywhere).chain(above).collect()
     }
 
-    /// Give an object a node for what was stored from `offset` on; once, before anything reads it.
+    /// Give an object a node for stores at unknown offsets from `offset` on. This must happen once, before any read.
     pub(super) fn divide_above(&mut self, object: u32, offset: i64) -> NodeId {
         let object = self.object_of(object);
         if self.objects[object as usize].joined {
@@ -147,7 +147,7 @@ impl ConstraintGraph {
         node
     }
 
-    /// Somebody looks at an object from somewhere up to `end`.
+    /// Record a read of an object at an unknown place below `end`.
     pub(super) fn ask_above(&mut self, object: u32, end: i64) {
         if let Some(of) = self.objects.get_mut(object as usize)
             && of.above.is_some_and(|(start, _)| end > start)
@@ -157,12 +157,12 @@ impl ConstraintGraph {
         }
     }
 
-    /// Whether what is above the division of an object may be left out, for nobody looks at it.
+    /// Whether nothing reads the upper part of a divided object, so that stores there may be skipped.
     pub(super) fn is_unasked(&self, object: u32) -> bool {
         self.objects.get(object as usize).is_some_and(|of| of.above.is_some() && !of.asked)
     }
 
-    /// The cells that an access overlaps; `None` if that isn't known.
+    /// The range of the cells that an access overlaps; `None` if it is unknown.
     pub(super) fn overlapped(&self, element: Element, offset: Option<i64>, size: u32) -> Option<(i64, i64)> {
         let place = self.displaced(element, offset);
         let start = self.offset(place).filter(|_| (1..=MAX_ACCESS).contains(&size))?;
@@ -170,7 +170,7 @@ impl ConstraintGraph {
         Some((start.div_euclid(CELL) * CELL, end))
     }
 
-    /// Memory escapes: what it holds does, and anything may be stored there.
+    /// Let memory escape: its contents escape, and external code may store anything there.
     pub(super) fn share(&mut self, object: u32) {
         self.ask_above(object, i64::MAX);
         let of = &self.objects[object as usize];

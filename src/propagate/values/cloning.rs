@@ -1,11 +1,11 @@
 //! Context sensitivity by cloning: some calls analyse a copy of their callee, with the values of that call alone.
 //!
-//! A small function whose result or effect depends on its caller has a clone for each call site, to a depth of [`MAX_DEPTH`]
-//! functions. Without clones all memory that a program allocates through its own function (`xmalloc`) is one object, and a setter stores
-//! all values everywhere. Unseen code calls further clones, of large functions too, and these call each other: its arguments reach
-//! no other call. Clones are sound because each run of a function has one caller, and a clone has the constraints of the whole
-//! function. All other calls (from a library, at a label, beyond the budget) share one copy. A function with a label, or with a jump
-//! through a value, has no clone: control may enter and leave it elsewhere.
+//! A small function whose result or effect depends on its caller has a clone for each call site, to a depth of [`MAX_DEPTH`] functions.
+//! Without clones, all memory that a program allocates through its own function (`xmalloc`) is one object. A setter would store all
+//! values in all objects. External code calls further clones, also of large functions, so that its arguments reach no other call. Clones
+//! are sound: each run of a function has one caller, and a clone has all constraints of the function. All other calls (from a library, at
+//! a label, over the budget) share one copy. A function with a label or an indirect jump has no clone, since control may enter and leave
+//! it elsewhere.
 
 use summaries::models::Effect;
 use summaries::registers::{RAX, Register};
@@ -25,8 +25,8 @@ const MAX_VALUES: u32 = u32::BITS;
 pub(super) const MIN_CLONES: usize = 1024;
 
 impl Flow<'_> {
-    /// The function or clone that a call of the entry of `callee` joins. `caller` is the function or clone that calls; `looks`: the caller
-    /// uses the result.
+    /// The function or clone that a direct call of `callee` joins. `caller` is the calling function or clone; `looks`: the caller uses
+    /// the result.
     pub(super) fn clone_for_call(&mut self, caller: u32, looks: bool, callee: u32, atom: AtomId) -> u32 {
         let depth = self.functions[caller as usize].depth;
         let others = self.functions[callee as usize].others;
@@ -42,7 +42,7 @@ impl Flow<'_> {
         self.add_clone(callee, depth + 1, for_unseen, atom)
     }
 
-    /// The function or clone that a call joins which has no clone of its own. Calls by clones for unseen code lead to others of these.
+    /// The function or clone for a call that has no clone of its own. Clones for external code call other such clones.
     pub(super) fn clone_for_context(&mut self, caller: u32, callee: u32, atom: AtomId) -> u32 {
         match self.functions[caller as usize].for_unseen {
             true => self.clone_for_unseen(callee, atom),
@@ -50,7 +50,7 @@ impl Flow<'_> {
         }
     }
 
-    /// The function or clone that unseen code calls.
+    /// The function or clone that external code calls.
     pub(super) fn clone_for_unseen(&mut self, function: u32, atom: AtomId) -> u32 {
         if let Some(known) = self.functions[function as usize].unseen_clone {
             return known;
@@ -68,8 +68,8 @@ impl Flow<'_> {
         clone
     }
 
-    /// By atom: it is a root, or code that is not analysed refers to it. These functions (`main`) have no clone for unseen code: no other
-    /// code calls most of them, and all that they call would be analysed twice.
+    /// By atom: it is a root, or code that is not analysed refers to it. Such a function (`main`) has no clone for external code, since
+    /// few have other callers. A clone would analyse all its callees twice.
     pub(super) fn entered_atoms(places: &LinkPlaces<'_>) -> Vec<bool> {
         let index = places.sources.index;
         let mut entered = vec![false; places.atoms()];
@@ -86,19 +86,19 @@ impl Flow<'_> {
         let id = self.functions.len() as u32;
         self.functions.push(FunctionClone { depth, for_unseen, ..FunctionClone::new(position, local) });
         self.pending_stack_arguments.push(Vec::new());
-        // Not at once: they may call each other.
+        // The constraints are added later, since clones may call each other.
         self.made.push((id, atom));
         id
     }
 
-    /// Add the constraints of clones to the graph, and those of the clones that they lead to.
+    /// Add the constraints of new clones to the graph, and of the clones that they call.
     pub(super) fn activate_made(&mut self) {
         while let Some((function, by)) = self.made.pop() {
             self.activate(function, by);
         }
     }
 
-    /// How a small function depends on the call, with up to `depth` functions that it calls.
+    /// How a small function depends on the call, through up to `depth` levels of callees.
     fn dependence(&mut self, function: u32, depth: usize) -> Dependence {
         if let Some(known) = self.functions[function as usize].depends[depth] {
             return known;
@@ -133,7 +133,7 @@ impl Flow<'_> {
     }
 }
 
-/// Whether control leaves a function by returns and direct calls alone, and enters it at its entry.
+/// Whether control enters a function only at its entry, and leaves it only by returns and direct calls.
 fn is_left_by_returns(summary: &FunctionSummary) -> bool {
     summary.indirect_entry_values.is_empty() && summary.call_sites.iter().all(|call| !call.jump)
 }
@@ -158,7 +158,7 @@ pub(super) fn dependence_on_caller(summary: &FunctionSummary, calls: &[Dependenc
     let passed = summary.parameters.iter().map(|p| p.1).chain(summary.stack_parameters.iter().map(|p| p.1));
     let returned = sites().filter(|(_, by)| **by != Dependence::Nothing);
     let returned = returned.filter_map(|(call, _)| result_of(&call.results));
-    // Some value of the caller's is in memory, as all parameters are without optimisation.
+    // A value of the caller is in memory, as all parameters are without optimisation.
     let mut is_stored = false;
     let mut reached = passed.chain(returned).fold(0, |all, value| all | bit(value));
     loop {

@@ -1,8 +1,8 @@
-//! Copies of memory: which cells of which objects go where.
+//! Block copies (`memcpy`) in the constraint graph, as copies between cells of objects.
 //!
-//! A copy is looked at for each pair of a source and a target, and what is at a known place in the one is at a known place in the other.
-//! Beyond the budget of pairs all that the sources hold goes to unknown places of the targets, by way of one node: that only adds. Left out:
-//! what comes later to the cells that a copy reads, see `cells`.
+//! A copy is expanded for each pair of a source and a target object, offset by offset. Beyond the budget of pairs one node holds
+//! all that the sources hold, and stores it at unknown offsets of the targets. This only adds to the solution. The module `cells`
+//! copies cells that are added later.
 
 use super::graph::{
     CELL, ComplexConstraint, ConstraintGraph, MemoryClass, MemoryCopy, NodeId, OVERDEFINED,
@@ -19,7 +19,7 @@ impl ConstraintGraph {
         self.add_use(to.0, ComplexConstraint::CopyTo(number));
     }
 
-    /// A copy, if pairs of places are distinguished.
+    /// The copy of this number, if its pairs of places are distinguished.
     pub(super) fn pairwise(&self, copy: u32) -> Option<MemoryCopy> {
         self.copies.get(copy as usize).copied().filter(|c| !c.at_once)
     }
@@ -33,13 +33,13 @@ impl ConstraintGraph {
         places
     }
 
-    /// Whether a copy is of more pairs than the budget allows.
+    /// Whether a copy has more pairs of places than the budget allows.
     pub(super) fn is_large(&self, copy: &MemoryCopy) -> bool {
         let count = |node| self.set(node).len() + usize::from(self.has(self.find(node), OVERDEFINED));
         count(copy.from.0) * count(copy.to.0) > self.budget.pairs
     }
 
-    /// From now on the places of a copy are not distinguished.
+    /// Stop distinguishing the places of a copy.
     pub(super) fn copy_at_once(&mut self, number: u32) {
         let Some(copy) = self.copies.get_mut(number as usize) else { return };
         copy.at_once = true;

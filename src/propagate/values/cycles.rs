@@ -1,7 +1,7 @@
 //! Cycle elimination (Tarjan): strongly connected nodes are collapsed to one, and the others get a topological order.
 //!
-//! Tarjan's search, repeated when edges have come and elements are handed along them. Nodes that nothing is handed to are left
-//! out. Collapsing keeps the solution: all nodes of a cycle hold the same.
+//! The search is repeated after new edges and propagated elements. Nodes that receive no elements are skipped. Collapsing keeps the
+//! solution, because all nodes of a cycle have the same set.
 
 use super::graph::{ConstraintGraph, END, ESCAPES, Node, NodeId, OVERDEFINED, QUEUED};
 
@@ -9,8 +9,8 @@ use super::graph::{ConstraintGraph, END, ESCAPES, Node, NodeId, OVERDEFINED, QUE
 const SEARCH_AFTER: usize = 1000;
 
 impl ConstraintGraph {
-    /// Whether a search for cycles is worth its time. A search costs about as much for an edge as it costs to hand a small set along it:
-    /// it pays where sets are large. Where most values are unknown they are small, and few are propagated twice.
+    /// Whether a search for cycles is worth its time. A search costs as much for each edge as the propagation of a small set. It
+    /// pays if sets are large. They are small if most values are unknown, and then few are propagated twice.
     pub(super) fn cycles_are_due(&self) -> bool {
         let work = &self.work;
         let are_sets_large = 2 * work.since_search > 3 * (work.steps - work.steps_searched);
@@ -25,7 +25,7 @@ impl ConstraintGraph {
         let mut number = vec![UNSEEN; count];
         let mut low = vec![0u32; count];
         let mut on_stack = vec![false; count];
-        // A node with the edge that was followed, and the one after it.
+        // The path has each node with the current edge and the next one.
         let (mut stack, mut path): (Vec<NodeId>, Vec<(NodeId, u32, u32)>) = (Vec::new(), Vec::new());
         let mut components: Vec<Vec<NodeId>> = Vec::new();
         let mut order = Vec::with_capacity(count);
@@ -101,7 +101,7 @@ impl ConstraintGraph {
         self.work.steps_searched = self.work.steps;
     }
 
-    /// No element is propagated to or from the node.
+    /// Whether the marks of the node cover all elements, so that none is propagated to or from it.
     fn is_covered(&self, node: NodeId) -> bool {
         self.has(node, OVERDEFINED | ESCAPES)
     }

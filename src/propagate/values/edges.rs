@@ -1,7 +1,8 @@
-//! Edges of the graph, and uses: what is said once or again, and what needs not be said at all.
+//! Inclusion edges and complex constraints of the graph: adding them, and finding those that are redundant.
 //!
-//! An edge that would say nothing new is left out: neither end will ever be handed an element that isn't covered. One that may have been
-//! said before is looked for; an edge twice costs time and changes nothing. Left out: what is handed along an edge, see `held`.
+//! An edge is redundant, and is skipped, if the marks of its ends cover every element that it could propagate. An edge that may
+//! exist already is looked up first; a duplicate costs time and changes nothing. The module `holding` propagates sets along the
+//! edges.
 
 use super::budget::GivenUp;
 use super::graph::{
@@ -9,16 +10,16 @@ use super::graph::{
     SuppressedEdge,
 };
 
-/// The number of edges of a node above which a table says which it has; otherwise the list is looked through.
+/// A node with more edges has them in a hash table; otherwise the list is searched.
 const FEW_EDGES: u16 = 14;
 
 impl ConstraintGraph {
-    /// `to` holds all that `from` holds; said once.
+    /// `to` includes `from`; the caller adds this edge only once.
     pub(super) fn assign(&mut self, from: NodeId, to: NodeId) {
         self.include(from, to, false);
     }
 
-    /// `to` holds all that `from` holds; `again`: that may have been said before.
+    /// `to` includes `from`; `again`: the edge may exist already.
     pub(super) fn include(&mut self, from: NodeId, to: NodeId, again: bool) {
         let (from, to) = (self.find(from), self.find(to));
         if from == to || self.given_up == GivenUp::Values {
@@ -34,10 +35,11 @@ impl ConstraintGraph {
             self.set_unknown(to);
         }
         if self.has(to, ESCAPES) {
-            // What is on its way there escapes, too.
+            // The sets that wait at `from` escape, too.
             self.mark_escaping(from);
         }
-        // What comes to the one escapes, and the other has all that escaped; that the one may be anything will never be news.
+        // Every element of `from` escapes, and `to` includes all that escaped. So the edge is redundant, also if `from` becomes
+        // overdefined.
         let ends = self.has(from, ESCAPES) && self.has(to, OVERDEFINED);
         if ends && (self.has(from, OVERDEFINED) || self.has(to, ESCAPES)) {
             if self.explain && (!again || self.known_edges.insert((from, to))) {
@@ -53,8 +55,8 @@ impl ConstraintGraph {
         self.propagate_set(self.set_of(from), to);
     }
 
-    /// Whether there is an edge between two representatives. Of one with many edges, some that were there before cycles were collapsed
-    /// may be forgotten.
+    /// Whether there is an edge between two representatives. For a node with many edges, some edges from before the last collapse
+    /// may be missing.
     fn is_known(&self, from: NodeId, to: NodeId) -> bool {
         let of = &self.nodes[from as usize];
         if of.degree > FEW_EDGES {
@@ -93,7 +95,7 @@ impl ConstraintGraph {
         self.uses.push((what, next));
     }
 
-    /// Put in what was left out, once the fixpoint is reached.
+    /// Add the redundant edges that were skipped, once the fixpoint is reached.
     pub(super) fn complete(&mut self) {
         for (id, what) in std::mem::take(&mut self.suppressed) {
             let id = self.find(id);
@@ -104,7 +106,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// `node` is used so; its elements imply what they imply, now and later.
+    /// Add a complex constraint to `node`, for its elements now and later.
     pub(super) fn add_use(&mut self, node: NodeId, what: ComplexConstraint) {
         if let ComplexConstraint::Displace { to, by: Some(0) } = what {
             return self.assign(node, to);
@@ -113,7 +115,7 @@ impl ConstraintGraph {
         if self.has(id, OVERDEFINED) {
             self.apply_unknown(what);
         }
-        // It will hold no element.
+        // Such a node will hold no element.
         if self.has(id, OVERDEFINED | ESCAPES) {
             self.suppressed.extend(self.explain.then_some((id, SuppressedEdge::ComplexConstraint(what))));
             return;
@@ -131,7 +133,7 @@ mod tests {
     use super::super::budget::{BUDGET, Budget, STEPS_OF_AN_EDGE};
     use super::*;
 
-    /// Where each edge of a node leads, in order.
+    /// The targets of the edges of a node, in order.
     fn ends(graph: &ConstraintGraph, node: NodeId) -> Vec<NodeId> {
         let mut ends = Vec::new();
         let mut at = graph.nodes[node as usize].edges;
@@ -154,7 +156,7 @@ mod tests {
             others[..=count].iter().for_each(|to| graph.include(from, *to, true));
             assert_eq!(ends(&graph, from), others[..=count]);
         }
-        // Also to what was collapsed since, of a node with few edges.
+        // A node with few edges also finds an edge to a node that was collapsed.
         let few = graph.node();
         graph.include(few, others[0], true);
         graph.merge(&others[..2]);

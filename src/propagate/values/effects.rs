@@ -1,8 +1,7 @@
-//! What a library function with a model does at a call site, effect by effect.
+//! Library models at call sites: each effect of a model becomes constraints of the constraint graph.
 //!
-//! Safe because a model says all that its function does with addresses (`summaries::models`), and each effect is a constraint on
-//! what the site passes and gets. Left out: which functions have a model, see `propagate::models`, and what follows when the
-//! address of one escapes, see `escapes`.
+//! A model lists every effect of its function on addresses (`summaries::models`). Each effect is a constraint on the arguments and
+//! results of the site. `propagate::models` chooses the model of a function, and `escapes` handles functions whose address escapes.
 
 use std::borrow::Cow;
 
@@ -29,13 +28,13 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// The address of the memory that the model of a function speaks of.
+    /// The address of the memory that a model names.
     pub(super) fn library(&mut self, symbol: SymbolId) -> Element {
         let memory = (self.places.sources.memory)(symbol);
         self.memory_of_library(memory.unwrap_or(("", MemoryIdx::default())))
     }
 
-    /// The node of all that the library holds in that memory.
+    /// The node of all that the library stores in that memory.
     fn held(&mut self, symbol: SymbolId) -> NodeId {
         let object = self.library(symbol).object();
         self.graph.whole(object)
@@ -216,7 +215,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// The addresses of nodes that lead from the arguments from one to the next.
+    /// The addresses of the list nodes that are reachable from the arguments.
     fn linked(&mut self, site: u32, arguments: u8, fields: LinkFields) -> NodeId {
         let linked = self.graph.node();
         for n in (0..6).filter(|n| arguments & 1 << n != 0) {
@@ -232,7 +231,7 @@ impl<'s> Flow<'s> {
         linked
     }
 
-    /// The same, and they come to be linked in any way.
+    /// The same addresses; the links between the list nodes become arbitrary.
     fn relink(&mut self, site: u32, arguments: u8, fields: LinkFields) -> NodeId {
         let linked = self.linked(site, arguments, fields);
         for offset in fields.into_iter().flatten() {
@@ -256,7 +255,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// A node that holds what a modelled function stores.
+    /// A node that holds the value stored by a modelled function.
     fn stored(&mut self, site: u32, symbol: SymbolId, what: StoredAddress) -> NodeId {
         let node = self.graph.node();
         match what {
@@ -298,7 +297,7 @@ impl<'s> Flow<'s> {
         self.graph.element(object, Some(0))
     }
 
-    /// A modelled function calls what `callee` holds.
+    /// A modelled function calls the functions in `callee`.
     fn call_back(
         &mut self,
         (site, symbol): (u32, SymbolId),

@@ -1,7 +1,7 @@
-//! What follows when an address escapes: unseen code may call the function, enter it at any of its labels, and use its results.
+//! Escape analysis: external code may call a function whose address escaped, enter it at its labels, and use its results.
 //!
-//! Safe because whatever unseen code can reach is the unknown: parameters, what lies above the frame, and what is read at a label. Left
-//! out: memory, which the graph shares by itself.
+//! All values that external code provides are unknown: parameters, stack memory above the frame, and registers at a label. The
+//! graph handles memory that escapes.
 
 use summaries::models::{Effect, PassedArgument, ResultUse, StoredAddress};
 
@@ -12,7 +12,7 @@ use crate::ids::{AtomId, Id, SymbolId};
 use crate::propagate::liveness::Witness;
 
 impl Flow<'_> {
-    /// Let the address of an atom escape, wherever in it.
+    /// Let the address of an atom escape, at any offset in it.
     pub(super) fn escape_atom(&mut self, atom: AtomId) {
         if self.places.is_dead(atom) {
             return;
@@ -23,7 +23,7 @@ impl Flow<'_> {
         }
     }
 
-    /// Note that unseen code may have the address, and what follows from it for what lies there.
+    /// Let an address escape, with the consequences for the code or data at it.
     pub(super) fn escape(&mut self, element: Element) {
         let atom = match self.object_kinds.get(element.object() as usize).copied() {
             Some(ObjectKind::Code(atom)) => atom,
@@ -34,14 +34,14 @@ impl Flow<'_> {
         self.escaped[atom.index()] = true;
         let Some(function) = self.function_of(atom) else { return };
         if !std::mem::replace(&mut self.functions[function as usize].escaped, true) {
-            // Wherever the address leads: with one place of it, unseen code has the others too.
+            // External code that has one address in a function has its other addresses, too.
             self.enter_at_label(function);
             let entered = self.clone_for_unseen(function, atom);
             self.open(entered);
         }
     }
 
-    /// Unseen code may call the function: its parameters may be anything, and its results escape.
+    /// External code may call the function: its parameters may be anything, and its results escape.
     fn open(&mut self, function: u32) {
         self.functions[function as usize].runs = true;
         let summary = self.summary(function);
@@ -71,8 +71,8 @@ impl Flow<'_> {
         }
     }
 
-    /// Calls of the unknown may lead to the function of a library. What such a call does with its arguments and its result
-    /// is covered; what the function does with what the library has is not, so that the unknown gets all of that.
+    /// Unknown calls may lead to this library function. The arguments and result of such a call have escaped already. The memory of
+    /// the library has not, so it escapes here.
     fn library_escapes(&mut self, symbol: SymbolId) {
         self.external_escapes(symbol);
         let Some(model) = (self.places.sources.models)(symbol) else { return };

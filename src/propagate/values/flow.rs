@@ -1,9 +1,9 @@
-//! The fixpoint of liveness and value flow: what lives adds constraints, what they reach lives.
+//! The fixpoint of liveness and value flow: live functions add constraints, and their solution makes functions live.
 //!
-//! An atom that becomes live is visited once. Its edges hold, let escape or mention their targets (`index::EdgeEffect`); a
-//! function with a summary brings its constraints and call sites, data its contents. The graph is then solved, and tells
-//! of addresses that are called or that escaped: those functions live. Safe because every rule only adds, so the result
-//! is the least fixpoint, and because whatever has no rule escapes. Left out: what is done with the result (the plan).
+//! An atom that becomes live is visited once. [`index::EdgeEffect`](crate::index::EdgeEffect) says how each of its edges affects
+//! the target. A function with a summary adds its constraints and call sites, and data adds its contents. The solved graph has
+//! events for the addresses that are called or that escaped. Their functions become live. Every rule only adds facts, so the result
+//! is the least fixpoint.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,7 +27,7 @@ use crate::ids::{AtomId, Id, SymbolId};
 use crate::index::{EdgeEffect, EdgeKind};
 use crate::propagate::liveness::Witness;
 
-/// What an object of the graph is.
+/// The part of the link that an object of the graph stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ObjectKind {
     Unknown,
@@ -41,7 +41,7 @@ pub(super) enum ObjectKind {
     External(SymbolId),
 }
 
-/// Bytes of a frame that are distinguished, below and above the stack pointer at entry.
+/// The offsets of a frame that are distinguished, from the stack pointer at entry, in bytes.
 const FRAME: (i64, i64) = (-(1 << 18), 1 << 12);
 /// The offset in the callee's frame where stack parameters begin: behind the return address.
 pub(super) const FIRST_STACK_PARAMETER: i64 = 8;
@@ -49,46 +49,46 @@ pub(super) const FIRST_STACK_PARAMETER: i64 = 8;
 pub(super) struct Flow<'s> {
     pub(super) places: LinkPlaces<'s>,
     pub(super) graph: ConstraintGraph,
-    /// By object: what it stands for in the link.
+    /// By object: the part of the link that it stands for.
     pub(super) object_kinds: Vec<ObjectKind>,
     object_of: Vec<Option<u32>>,
     first_function: Vec<u32>,
-    /// Each function as all enter it that have no clone of their own, then those clones.
+    /// First the shared copy of each function, then the clones.
     pub(super) functions: Vec<FunctionClone>,
-    /// How many functions there are; behind them come the clones that calls have for themselves.
+    /// The number of functions: indices of `functions` from here on are clones.
     pub(super) common: usize,
     /// By atom: control may enter it from outside in every link ([`Flow::entered_atoms`]).
     pub(super) entered: Vec<bool>,
     /// The number of clones for calls.
     pub(super) call_clones: usize,
-    /// Clones of which nothing is in the graph yet, and the atoms of their functions.
+    /// New clones whose constraints are not in the graph yet, with the atoms of their functions.
     pub(super) made: Vec<(u32, AtomId)>,
     pub(super) sites: Vec<Site<'s>>,
-    /// By function: what calls pass on the stack to where nobody looks.
+    /// By function: arguments that calls pass on the stack, until something reads the stack parameters.
     pub(super) pending_stack_arguments: Vec<Vec<PendingStackArguments<'s>>>,
     /// By atom: code enters it by a direct call.
     pub(super) called: Vec<bool>,
     externals: FxHashMap<SymbolId, u32>,
     pub(super) files: Option<NodeId>,
-    /// The addresses of code that are used otherwise than by copying.
+    /// The addresses of code that are used other than by copying them.
     pub(super) exposed_code: Option<NodeId>,
-    /// Memory that a library owns and hands out.
+    /// The objects for memory that a library owns and returns to callers.
     pub(super) owned: BTreeMap<(&'s str, MemoryIdx), u32>,
-    /// Unseen code has that memory, and files.
+    /// External code runs, so that it has the memory of libraries and the files.
     pub(super) shared: bool,
-    /// Code lives that takes arguments in registers where the psABI passes nothing.
+    /// Some live code takes arguments in registers that the psABI does not use.
     pub(super) takes_registers: bool,
-    /// Sites that call an object in memory that has not escaped so far.
+    /// Pairs of a site and an object in memory that it calls and that has not escaped.
     pub(super) executed: Vec<(u32, u32)>,
-    /// Somebody may map memory at a place of the program's choice.
+    /// A call may map memory at a fixed address.
     pub(super) fixed_mapping: Option<FixedMapping>,
-    /// Somebody has the address of what maps memory.
+    /// Live code takes the address of a function that maps memory.
     pub(super) taken_mapping: Option<FixedMapping>,
-    /// By atom: the reason why it lives, `None` while nothing reaches it.
+    /// By atom: the reason why it is live; `None` if it is dead.
     pub(super) witness: Vec<Option<Witness>>,
-    /// By atom: the first edge from a live atom that mentions it.
+    /// By atom: the first edge from a live atom that takes its address.
     pub(super) mention: Vec<Option<u32>>,
-    /// By atom: unseen code may have its address.
+    /// By atom: external code may have its address.
     pub(super) escaped: Vec<bool>,
     pending: VecDeque<AtomId>,
 }
@@ -104,7 +104,7 @@ impl<'s> Flow<'s> {
             first_function: places.first_functions(),
             places,
             graph: ConstraintGraph::new(budget),
-            // Object 0 is none; memory that escaped is one.
+            // Object 0 stands for no memory; object 1 is all memory that escaped.
             object_kinds: vec![ObjectKind::Unknown, ObjectKind::Library],
             object_of: vec![None; atoms],
             pending_stack_arguments: vec![Vec::new(); functions.len()],
@@ -143,12 +143,12 @@ impl<'s> Flow<'s> {
             self.escape_atom(root.atom);
         }
         loop {
-            // What is visited is work, too.
+            // Visits count as work, too.
             while !self.graph.is_over_work()
                 && let Some(atom) = self.pending.pop_front()
             {
                 self.visit(atom);
-                // What is known to be anything by now needs fewer edges.
+                // Overdefined nodes need fewer edges, so they are found first.
                 self.graph.settle();
                 while !self.graph.events.is_empty() {
                     let events = std::mem::take(&mut self.graph.events);
@@ -180,8 +180,8 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// Whoever reads the bytes of a function, or writes there, must find all of them. Where memory can be made executable, copies of them do
-    /// what the function does, with whatever they are given.
+    /// Keep the body of a function whose bytes are read or written. If data may be executed, a copy of the bytes may run as the
+    /// function does, with unknown arguments.
     fn touched(&mut self, object: u32) {
         let Some(ObjectKind::Code(atom)) = self.object_kinds.get(object as usize).copied() else { return };
         let mention = self.mention[atom.index()];
@@ -213,7 +213,7 @@ impl<'s> Flow<'s> {
         let (first, edges) = index.edges_of(atom);
         let alloc = index.alloc[atom.index()];
         for (number, edge) in (first..).zip(edges) {
-            // As in `liveness`: what is not loaded keeps only the metadata that follows it.
+            // As in `liveness`: a section that is not loaded keeps only its linked metadata.
             let follows = alloc || matches!(edge.kind, EdgeKind::LinkOrder | EdgeKind::Group);
             if !follows || self.places.is_dead(edge.target) || index.is_removed_unwind(atom, edge) {
                 continue;
@@ -248,7 +248,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// What is not followed may do with functions and variables of libraries whatever it likes.
+    /// Code that is not analysed may use functions and variables of libraries in any way.
     fn externals_escape(&mut self, atom: AtomId) {
         let (position, local, summary) = self.places.locate(atom);
         for r in summary.references_of(local).iter().filter(|r| r.kind != ReferenceKind::Unwind) {
@@ -258,7 +258,8 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// A live atom has the address of a function: it becomes a stub unless it is called, or lives if it can be none.
+    /// A live atom takes the address of a function. The function becomes a stub unless it is called; if it cannot be a stub, it is
+    /// live.
     fn address_taken(&mut self, atom: AtomId, edge: u32) {
         if self.mention[atom.index()].is_some() {
             return;
@@ -267,7 +268,7 @@ impl<'s> Flow<'s> {
         if !(self.places.sources.can_stub)(atom) {
             return self.live(atom, Witness::Edge(edge));
         }
-        // A stub still defines its symbols, so the definitions that prevail over them stay.
+        // A stub still defines its symbols, so the definitions that they prevail over are kept.
         let (first, edges) = self.places.sources.index.edges_of(atom);
         for (number, edge) in (first..).zip(edges).filter(|(_, e)| e.kind == EdgeKind::SameName) {
             self.live(edge.target, Witness::Edge(number));
@@ -310,7 +311,7 @@ impl<'s> Flow<'s> {
         self.graph.object(kind, start, end)
     }
 
-    /// The object of an atom that is code or followed data.
+    /// The object of an atom that is code or analysed data.
     fn object_of(&mut self, atom: AtomId) -> u32 {
         if let Some(object) = self.object_of[atom.index()] {
             return object;
@@ -329,15 +330,15 @@ impl<'s> Flow<'s> {
         object
     }
 
-    /// Bytes of a function are no addresses that anybody reads, unless somebody writes some there.
-    /// What else is among code may be a table, or a variable.
+    /// The class of memory of a code atom. The bytes of a function contain no addresses unless they are writable. Other bytes in a
+    /// section of code may be a table or a variable.
     fn kind_of_code(&self, atom: AtomId) -> MemoryClass {
         let is_written = self.places.process.writes_constants
             || self.places.atom(atom).is_none_or(|a| a.has(atom_flags::WRITE));
         if self.function_of(atom).is_some() && !is_written { MemoryClass::Opaque } else { MemoryClass::Raw }
     }
 
-    /// The address of a place in an atom; `None` if nothing follows from it.
+    /// The address of a place in an atom; `None` if the place is constant data without addresses.
     pub(super) fn address(&mut self, atom: AtomId, offset: Option<i64>) -> Option<Element> {
         let object = match self.places.content(atom) {
             Content::Code | Content::Data => self.object_of(atom),
@@ -347,7 +348,7 @@ impl<'s> Flow<'s> {
         Some(self.graph.element(object, offset))
     }
 
-    /// `to` holds the address of the place.
+    /// `to` includes the address of the place.
     pub(super) fn hold(&mut self, to: NodeId, (place, preemptible): (ResolvedPlace, bool)) {
         if preemptible {
             self.graph.add_unknown(to, OverdefinedReason::Outside);
@@ -392,7 +393,7 @@ impl<'s> Flow<'s> {
         let object = match self.externals.get(&symbol) {
             Some(object) => *object,
             None => {
-                // What has a model is a function: nothing is read from it or written to it.
+                // A symbol with a model is a function: it is not read or written.
                 let kind = match (self.places.sources.models)(symbol) {
                     Some(_) => MemoryClass::Opaque,
                     None => {
@@ -408,7 +409,7 @@ impl<'s> Flow<'s> {
         self.graph.element(object, Some(0))
     }
 
-    /// What a data atom holds from the beginning; if it isn't followed, it was reached through an edge that lets it escape.
+    /// Add the initial contents of a data atom. Data that is not analysed has escaped through the edge that reached it.
     fn contents(&mut self, atom: AtomId) {
         let object = self.object_of(atom);
         let (position, local, summary) = self.places.locate(atom);
@@ -428,7 +429,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// The constraints and call sites of a function, one of whose atoms became live.
+    /// Add the constraints and call sites of a function that became live by one of its atoms.
     pub(super) fn activate(&mut self, function: u32, by: AtomId) {
         if std::mem::replace(&mut self.functions[function as usize].active, true) {
             return;
@@ -465,7 +466,7 @@ impl<'s> Flow<'s> {
                     && self.places.content(atom) == Content::Code
                     && !self.places.is_entry(atom, offset)
                 {
-                    // A stub has an address for the entry alone.
+                    // A stub has an address only for its entry.
                     self.live(atom, Witness::Label(by));
                 }
             }
@@ -507,7 +508,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// The node of all addresses of code that escape because something uses them otherwise than by copying.
+    /// The node of all code addresses that escape because they are used other than by copying them.
     pub(super) fn exposed_code(&mut self) -> NodeId {
         if let Some(known) = self.exposed_code {
             return known;
@@ -518,7 +519,7 @@ impl<'s> Flow<'s> {
         node
     }
 
-    /// The code atoms that are mentioned and don't live.
+    /// Whether an atom is code that is address-taken but not live.
     pub(super) fn is_stub(&self, atom: AtomId) -> bool {
         let code = self.places.atom(atom).is_some_and(|a| a.kind == AtomKind::Code);
         code && self.witness[atom.index()].is_none() && self.mention[atom.index()].is_some()

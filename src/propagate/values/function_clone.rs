@@ -2,30 +2,30 @@
 
 use super::graph::NodeId;
 
-/// The number of functions that do for a clone what depends on the call.
+/// The longest chain of calls over which a clone may depend on its call site, in functions.
 pub(super) const MAX_DEPTH: usize = 3;
 
-/// A function that has a summary, for all that enters it or for one call.
+/// A function with a summary: the copy that its callers share, or a clone.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FunctionClone {
     pub(super) position: usize,
     pub(super) local: usize,
-    /// The node of its value 0, once anything asks for it.
+    /// The node of its value 0, if its nodes were made.
     pub(super) values: Option<NodeId>,
     pub(super) frame: Option<u32>,
     pub(super) active: bool,
     pub(super) escaped: bool,
-    /// A call leads to it, or control may come from outside.
+    /// A call leads to it, or control may come from external code.
     pub(super) runs: bool,
-    /// How it depends on the call, by the number of functions that may act for it; computed on demand.
+    /// Its dependence on the call, by the depth of callees that is considered; computed on demand.
     pub(super) depends: [Option<Dependence>; MAX_DEPTH + 1],
-    /// How many clones for calls the function has.
+    /// The number of clones for calls that the function has.
     pub(super) others: usize,
-    /// How many calls lead to this clone, from a function that is no clone for a call.
+    /// The number of calls in the chain of clones that leads to this one.
     pub(super) depth: usize,
-    /// Unseen code calls it, or another such clone does.
+    /// External code calls it, or another clone for external code does.
     pub(super) for_unseen: bool,
-    /// The clone for unseen code, or the function itself if unseen code enters that; computed on demand.
+    /// The clone for external code, or the function itself; computed on demand.
     pub(super) unseen_clone: Option<u32>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct FunctionClone {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Dependence {
     Nothing,
-    /// The result depends on the call, and nothing else.
+    /// Only the result depends on the call.
     Result,
     /// It stores to, calls or passes on an argument, or a result that depends on the call.
     Effect,

@@ -1,13 +1,13 @@
-//! Giving up precision when a link's budget of work is spent: objects, then memory, then values are no longer distinguished.
+//! Widening on budget exhaustion: the graph stops distinguishing objects, then memory, then values.
 //!
-//! Sound because each step only joins objects, or makes values unknown and lets what they hold escape. Left out: how large the
-//! budget is, see `budget`.
+//! Each step only joins objects, or makes values unknown and lets their elements escape, so the solution remains sound. The module
+//! `budget` has the thresholds.
 
 use super::budget::{GivenUp, STEPS_OF_AN_EDGE};
 use super::graph::{ConstraintGraph, MemoryClass, NodeId};
 
 impl ConstraintGraph {
-    /// Whether the work that was done is more than the constraints so far allow.
+    /// Whether the steps so far exceed the budget for the constraints so far.
     pub(super) fn is_over_work(&self) -> bool {
         let next = match self.given_up {
             GivenUp::Nothing => 0,
@@ -20,7 +20,7 @@ impl ConstraintGraph {
         work > self.budget.free.saturating_add(steps)
     }
 
-    /// Give up the next thing that costs precision: objects, then memory, then values.
+    /// Give up the next kind of precision: objects, then memory, then values.
     pub(super) fn give_up(&mut self) {
         if self.given_up == GivenUp::Nothing {
             self.given_up = GivenUp::Objects;
@@ -51,7 +51,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// What is true of an object from the beginning, if memory has been given up.
+    /// Join a new object with all memory, if memory is no longer distinguished.
     pub(super) fn joined_from_birth(&mut self, object: u32) {
         if self.given_up >= GivenUp::Memory
             && self.objects.get(object as usize).is_some_and(|o| o.kind == MemoryClass::Memory)

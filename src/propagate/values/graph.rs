@@ -1,12 +1,12 @@
-//! The constraint graph of inclusion-based (Andersen) points-to analysis: nodes with sets of addresses, objects divided into cells, complex constraints.
+//! The constraint graph of inclusion-based (Andersen) points-to analysis, with field-sensitive objects.
 //!
-//! A node is anything that holds addresses: a value of a function, or a cell of 8 bytes of an object. A [`ComplexConstraint`] of a node
-//! says what each address that it holds implies: a displaced copy elsewhere, a load, a store. That a node may hold anything that
-//! escaped is a mark of the node and no element, and so is that all that it holds escapes; a node with both marks needs
-//! no set at all, for whatever comes there is covered. One such node, [`ESCAPED`], stands for all of unseen code, and one
-//! object, [`SHARED`], for all memory that escaped.
+//! A node holds addresses: it is a value of a function, or a cell of 8 bytes of an object. A [`ComplexConstraint`] of a node
+//! applies to each address in its set: a displaced copy, a load, a store. Two marks replace elements: the node may hold anything
+//! that escaped ([`OVERDEFINED`]), and all that it holds escapes ([`ESCAPES`]). A node with both marks needs no set. The node
+//! [`ESCAPED`] stands for all external code, and the object [`SHARED`] for all memory that escaped.
 //!
-//! This file has the tables; `edges` builds, `cells` divides memory, `solve` propagates. None knows what the objects are.
+//! This file has the tables; `edges` builds, `cells` divides memory, `solve` propagates. The builder (`flow`) gives the objects
+//! their meaning.
 
 use std::collections::BTreeMap;
 
@@ -20,26 +20,26 @@ use super::sets::{Element, SetId, SetTable, UNKNOWN_OBJECT};
 /// A node: index into the table of nodes. Collapsed nodes have one representative.
 pub(super) type NodeId = u32;
 
-/// The node of all that escaped, and of all that unseen code may write.
+/// The node of all that escaped, and of all that external code may write.
 pub(super) const ESCAPED: NodeId = 0;
 
-/// The object of all memory that escaped: one of it is as good as another.
+/// The object of all memory that escaped; its parts are not distinguished.
 pub(super) const SHARED: u32 = 1;
 
 /// Why a value may be anything that escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OverdefinedReason {
-    /// The front end did not follow where the value comes from.
+    /// The front end did not analyse the origin of the value.
     FrontEnd,
     /// A parameter of something that escaped, or a value at a label that did.
     Parameter,
     /// It was read from memory that escaped.
     Memory,
-    /// The result of a call that goes to something unknown.
+    /// It is the result of a call to something unknown.
     Result,
-    /// It is, or at run time may be, defined outside of the modules of the link; or it is code in a section of data.
+    /// It is or may be defined outside of the modules of the link, or it is code in a section of data.
     Outside,
-    /// The work that a link may be was spent.
+    /// The link exceeded its budget of steps.
     Budget,
 }
 
@@ -57,7 +57,7 @@ impl OverdefinedReason {
         Element::new(UNKNOWN_OBJECT, self as u32)
     }
 
-    /// A set of causes has a bit for each.
+    /// The bit of this cause in a set of causes.
     pub(super) fn bit(self) -> u8 {
         1 << self as u8
     }
@@ -67,95 +67,97 @@ impl OverdefinedReason {
     }
 }
 
-/// Where an address goes that code which is not followed may call.
+/// Why an address escapes to code that is not analysed and may call it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EscapeReason {
-    /// Code or data that is not followed refers to it, or it is a root.
+    /// Code or data that is not analysed refers to it, or it is a root.
     Unfollowed,
-    /// The front end did not follow where it goes.
+    /// The front end did not analyse all uses of it.
     FrontEnd,
     /// A call passes it to a function that has no summary and no model, or that keeps it.
     CalleeWithoutSummary,
     /// A call of a value that may be anything passes it.
     OverdefinedCallee,
-    /// It is stored through a pointer that may be anything, or in memory of others.
+    /// It is stored through an overdefined pointer, or in memory of external code.
     Stored,
-    /// A function returns it whose own address escaped.
+    /// A function whose own address escaped returns it.
     Returned,
-    /// A library keeps it, and unseen code has what that library keeps.
+    /// A library keeps it, and external code has the memory of that library.
     Library,
 }
 
-/// How what a node holds escapes.
+/// How the elements of a node escape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NodeEscape {
     By(EscapeReason),
-    /// It is stored in an object, whose address escaped.
+    /// They are stored in an object whose address escaped.
     Into(u32),
 }
 
-/// Where the address of an object was when it escaped.
+/// The node or object that held the address of an object when it escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EscapedThrough {
     Node(NodeId),
-    /// It is among the contents of an object that had escaped before.
+    /// It is in the contents of an object that had escaped before.
     Contents(u32),
 }
 
-/// What an object is to memory.
+/// The behaviour of an object for loads and stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemoryClass {
     /// It has contents, which loads read and stores write.
     Memory,
-    /// Loads read no address, stores write nothing that can be read.
+    /// Loads read no address, and stores have no effect on later loads.
     Opaque,
-    /// Among code, and not known to be code: loads read anything, what is stored escapes. Its addresses are those of code.
+    /// Bytes in a section of code that are not known to be code. Loads read anything, and stored values escape. Addresses of it are
+    /// code addresses.
     Raw,
-    /// Memory of a library: its own addresses and what is stored there are all that can be read. Its cells have only
-    /// what is stored.
+    /// Memory of a library. Loads read addresses of the object itself and all values stored there. Its cells have only the stored
+    /// values.
     Owned,
-    /// Memory that unseen code shares: loads read the unknown, what is stored escapes.
+    /// Memory that external code shares: loads read the unknown, and stored values escape.
     Foreign,
 }
 
 impl MemoryClass {
-    /// Whoever reads or writes it needs the bytes of a function.
+    /// Whether an access to the object keeps the body of a function.
     pub(super) fn is_code(self) -> bool {
         matches!(self, MemoryClass::Opaque | MemoryClass::Raw)
     }
 }
 
-/// How many bytes a cell of memory has: those of an address.
+/// The size of a cell of memory in bytes, which is that of an address.
 pub(super) const CELL: i64 = 8;
-/// How far an offset may leave its object and still be known.
+/// The largest distance of a known offset from its object, in bytes.
 const MARGIN: i64 = 4096;
-/// Longest access that is divided into cells, in bytes; a longer one is of an unknown number.
+/// The longest access that is divided into cells, in bytes. A longer one may access any part of the object.
 pub(super) const MAX_ACCESS: u32 = 256;
 
 pub(super) struct AbstractObject {
     pub(super) kind: MemoryClass,
-    /// First and one past the last byte, in whatever coordinates the builder uses.
+    /// The offsets of the first byte and of the end, in coordinates that the builder chooses.
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) cells: BTreeMap<i64, NodeId>,
-    /// What was stored at an unknown offset.
+    /// The node of stores at an unknown offset.
     pub(super) anywhere: Option<NodeId>,
     /// The union of all cells, for loads at an unknown offset.
     pub(super) whole: Option<NodeId>,
-    /// What was stored at an unknown offset not below the given one: parameters on the stack of a frame.
+    /// The node of stores at an unknown offset not below the given one, as for the stack parameters of a frame.
     pub(super) above: Option<(i64, NodeId)>,
-    /// Ranges that are copied elsewhere, for cells that come later.
+    /// Copies from this object, which also apply to cells that are added later.
     pub(super) copied: Vec<RangeCopy>,
     pub(super) escaped: bool,
-    /// Somebody looks at what is above: the builder was told.
+    /// The part of `above` is read, and the builder has the event for it.
     pub(super) asked: bool,
-    /// Code whose bytes somebody reads or writes.
+    /// It is code whose bytes are read or written.
     pub(super) touched: bool,
-    /// Others were joined with it: its places are no longer distinguished.
+    /// It was joined with other objects, so that its places are no longer distinguished.
     pub(super) joined: bool,
 }
 
-/// Cells from `from` up to `end` go to the cells of `object` that are `shift` bytes further; where that isn't known, to `unplaced`.
+/// A copy of the cells in `from..end` to `object`, with `shift` added to each offset. If `shift` is unknown, the target is the
+/// node `unplaced`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct RangeCopy {
     pub(super) from: i64,
@@ -165,22 +167,22 @@ pub(super) struct RangeCopy {
     pub(super) unplaced: NodeId,
 }
 
-/// What each element of a node implies.
+/// A constraint that applies to each element of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ComplexConstraint {
-    /// `to` holds what the node holds, displaced by so many bytes; `None` is any number.
+    /// `to` includes the elements of the node plus `by` bytes; `None` is any number.
     Displace { to: NodeId, by: Option<i64> },
-    /// `to` holds what memory there holds.
+    /// `to` includes the contents of memory at the element.
     Load { to: NodeId, offset: Option<i64>, size: u32 },
-    /// Memory there holds what `from` holds.
+    /// The contents of memory at the element include `from`.
     Store { from: NodeId, offset: Option<i64>, size: u32 },
-    /// The copy of this number reads there.
+    /// The copy of this number reads at the element.
     CopyFrom(u32),
-    /// The copy of this number writes there.
+    /// The copy of this number writes at the element.
     CopyTo(u32),
-    /// `to` holds it displaced, if it is the address of code.
+    /// `to` includes the element at any offset, if it is a code address.
     Code { to: NodeId },
-    /// The builder is told of it: something is called.
+    /// The builder gets an event: the site calls the element.
     Call { site: u32 },
 }
 
@@ -190,11 +192,11 @@ pub(super) struct MemoryCopy {
     pub(super) from: (NodeId, Option<i64>),
     pub(super) to: (NodeId, Option<i64>),
     pub(super) size: u32,
-    /// Places are not distinguished: one copy is of all that is there.
+    /// Places are not distinguished: the copy is one load and one store at unknown offsets.
     pub(super) at_once: bool,
 }
 
-/// An access through all of a set.
+/// A load or store through all elements of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Access {
     pub(super) offset: Option<i64>,
@@ -202,35 +204,35 @@ pub(super) struct Access {
     pub(super) store: bool,
 }
 
-/// What would say nothing new of a node that may be anything and lets all escape.
+/// An edge or constraint that is redundant for a node with the marks [`OVERDEFINED`] and [`ESCAPES`].
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SuppressedEdge {
     Edge(NodeId),
     ComplexConstraint(ComplexConstraint),
 }
 
-/// The work that is to be done before the graph is at its fixpoint.
+/// The work that remains before the graph is at its fixpoint.
 #[derive(Default)]
 pub(super) struct PendingWork {
-    /// Nodes that have become unknown since they were last looked at.
+    /// Nodes that became overdefined and were not processed since.
     pub(super) unknown: Vec<NodeId>,
-    /// Objects of memory that have escaped.
+    /// Objects of memory that escaped and were not processed since.
     pub(super) shared: Vec<u32>,
     /// Nodes whose elements have not all been propagated yet.
     pub(super) queue: Queue,
-    /// Edges since the last search for cycles.
+    /// The number of edges added since the last search for cycles.
     pub(super) new_edges: usize,
     pub(super) edges_searched: usize,
-    /// Elements of what was propagated since.
+    /// The number of elements propagated since the last search for cycles.
     pub(super) since_search: usize,
-    /// Sets that were propagated, elements that were looked at; and how many at the last search.
+    /// The number of sets propagated and elements read, and the same number at the last search.
     pub(super) steps: usize,
     pub(super) steps_searched: usize,
-    /// Room for the elements of a node; it is empty between uses.
+    /// A buffer for the elements of a node; it is empty between uses.
     pub(super) elements: Vec<Element>,
 }
 
-/// What the graph tells the builder, which makes more of the graph for it.
+/// An event that the graph reports to the builder, which adds constraints for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Event {
     Called {
@@ -242,44 +244,44 @@ pub(super) enum Event {
     Touched {
         object: u32,
     },
-    /// Somebody looks at what is above the division of an object.
+    /// The part of an object above its division is read.
     AboveRead {
         object: u32,
     },
 }
 
-/// The end of a list, and no entry of a table.
+/// The end of a linked list, or an absent table index.
 pub(super) const END: u32 = u32::MAX;
 
-/// It may hold anything that escaped.
+/// Mark: the node may hold anything that escaped.
 pub(super) const OVERDEFINED: u8 = 1;
-/// All that the node holds, now or later, escapes.
+/// Mark: every element of the node escapes, now or later.
 pub(super) const ESCAPES: u8 = 2;
-/// A cell of memory that escaped.
+/// Mark: the node is a cell of memory that escaped.
 pub(super) const IS_SHARED: u8 = 4;
-/// It has elements to propagate and waits for that.
+/// Mark: the node has elements to propagate and is queued.
 pub(super) const QUEUED: u8 = 8;
 
-/// What hangs on a node. Most nodes hold nothing, so that what is held lies elsewhere.
+/// The edges, constraints and marks of a node. Its set is in another table, since few nodes need one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node {
-    /// Union-find: a collapsed node points to its representative, or to one that does.
+    /// Union-find: a collapsed node points to its representative, or to a node that leads there.
     pub(super) parent: NodeId,
-    /// First of the list of nodes that hold all that this one holds.
+    /// First of the list of edges to nodes that include this one.
     pub(super) edges: u32,
-    /// First of the list of uses.
+    /// First of the list of complex constraints.
     pub(super) uses: u32,
-    /// Its number in the table of what nodes hold.
+    /// Its index in the table of points-to sets.
     pub(super) held: u32,
     /// How many edges it has, at most [`u16::MAX`].
     pub(super) degree: u16,
     pub(super) marks: u8,
-    /// Why it may hold anything by itself, a bit for each cause.
+    /// The causes that make this node itself overdefined, a bit for each cause.
     pub(super) causes: u8,
 }
 
 impl Node {
-    /// A node that is its own representative, with nothing in it.
+    /// A node that is its own representative, with an empty set.
     fn new(id: NodeId, marks: u8) -> Node {
         Node { parent: id, edges: END, uses: END, held: END, degree: 0, marks, causes: 0 }
     }
@@ -289,42 +291,42 @@ pub(super) struct ConstraintGraph {
     pub(super) nodes: Vec<Node>,
     pub(super) held: Vec<PointsToSet>,
     pub(super) sets: SetTable,
-    /// Nodes that stand for accesses through sets.
+    /// The nodes for accesses through large sets, see `groups`.
     pub(super) groups: FxHashMap<(SetId, Access), NodeId>,
     pub(super) displacements: FxHashMap<(SetId, Option<i64>), SetId>,
-    /// How often objects were joined or escaped.
+    /// The number of times that objects were joined or escaped.
     pub(super) epoch: u32,
     /// The edges of all nodes as linked lists of (node, next).
     pub(super) edges: Vec<(NodeId, u32)>,
-    /// The constraints that wait for a node, as linked lists of (use, next).
+    /// The complex constraints of all nodes, as linked lists of (constraint, next).
     pub(super) uses: Vec<(ComplexConstraint, u32)>,
     pub(super) copies: Vec<MemoryCopy>,
     pub(super) objects: Vec<AbstractObject>,
-    /// Union-find over objects: one that was joined with others points to their representative.
+    /// Union-find over objects: a joined object points to its representative.
     pub(super) same: Vec<u32>,
     pub(super) budget: Budget,
     pub(super) given_up: GivenUp,
-    /// The object of all memory, once that is not distinguished.
+    /// The object of all memory, if memory is no longer distinguished.
     pub(super) one_memory: Option<u32>,
     /// Nodes whose sets exceed the budget of objects.
     pub(super) over_budget: Vec<NodeId>,
     pub(super) joined_objects: usize,
-    /// The edges of nodes that have many, so that none is made twice.
+    /// The edges of nodes that have many, to find duplicates.
     pub(super) known_edges: FxHashSet<(NodeId, NodeId)>,
     pub(super) work: PendingWork,
     pub(super) events: Vec<Event>,
-    /// Keep what is left out, to tell where the unknown came from.
+    /// Keep redundant edges, to explain the origin of the unknown.
     pub(super) explain: bool,
     pub(super) suppressed: Vec<(NodeId, SuppressedEdge)>,
-    /// Constraints that were stated, for the report.
+    /// The number of constraints added, for the report.
     pub(super) constraints: usize,
-    /// Nodes that may be anything by themselves, for explanations.
+    /// Nodes that are overdefined for a cause of their own, for explanations.
     pub(super) seeds: Vec<(NodeId, OverdefinedReason)>,
-    /// Nodes all of which escapes by itself, for explanations.
+    /// Nodes whose elements escape for a reason of their own, for explanations.
     pub(super) escapes: Vec<(NodeId, NodeEscape)>,
     /// The node that held the address of each object when that escaped, for explanations.
     pub(super) escaped_through: FxHashMap<u32, EscapedThrough>,
-    /// For explanations: the object that has escaped and whose contents are being said.
+    /// For explanations: the escaped object whose contents are being added.
     pub(super) filled: Option<u32>,
 }
 
@@ -421,7 +423,7 @@ impl ConstraintGraph {
         of.start.saturating_sub(MARGIN).checked_add(i64::from(code))
     }
 
-    /// The element so many bytes further on in its object; with `None` anywhere in it.
+    /// The element `by` bytes further on in its object; with `None` anywhere in it.
     pub(super) fn displaced(&self, element: Element, by: Option<i64>) -> Element {
         if element.is_unknown() {
             return element;
@@ -430,7 +432,7 @@ impl ConstraintGraph {
         self.element(element.object(), offset)
     }
 
-    /// The set with each of its elements displaced as [`Self::displaced`] says.
+    /// The set with each element displaced by [`Self::displaced`].
     pub(super) fn displaced_set(&mut self, set: SetId, by: Option<i64>) -> SetId {
         if let Some(known) = self.displacements.get(&(set, by)) {
             return *known;
@@ -441,7 +443,7 @@ impl ConstraintGraph {
         displaced
     }
 
-    /// The addresses of code in a set, anywhere in it.
+    /// The code addresses in a set, each at an unknown offset.
     pub(super) fn code_in(&mut self, set: SetId) -> SetId {
         if let Some(known) = self.sets.facts(set).code {
             return known;
@@ -470,14 +472,14 @@ impl ConstraintGraph {
         self.nodes.get(id as usize).is_some_and(|n| n.marks & marks == marks)
     }
 
-    /// Mark a representative; true if it had not been.
+    /// Mark a representative; true if the mark is new.
     pub(super) fn mark(&mut self, id: NodeId, mark: u8) -> bool {
         let marks = &mut self.nodes[id as usize].marks;
         let was = std::mem::replace(marks, *marks | mark);
         was & mark == 0
     }
 
-    /// All that `node` holds escapes, for a reason of its own.
+    /// Every element of `node` escapes, for the given reason.
     pub(super) fn let_escape(&mut self, node: NodeId, reason: EscapeReason) {
         self.add_escape(node, NodeEscape::By(reason));
     }

@@ -1,15 +1,15 @@
-//! Loads and stores through large sets of addresses: one node for all that access the same places.
+//! Group nodes: loads and stores through one large set of addresses share a node.
 //!
-//! Thousands of values may hold the same hundred addresses. What is loaded through one of them is loaded through all, so a node that stands
-//! for (set, offset, size) gets the hundred edges, and each load one from there; stores likewise. The solution is the same, with as many
-//! edges as there are sets and accesses, not their product.
-//! Left out: copies, which have two sets, see `copies`.
+//! Thousands of values may hold the same hundred addresses. Loads through any of these values read the same memory. So one group
+//! node for (set, offset, size) gets the hundred edges, and each load gets one edge from it. Stores are grouped in the same way.
+//! The solution is the same, and the edges number sets plus accesses, not their product. Copies have two sets and are not grouped,
+//! see `copies`.
 
 use super::graph::{Access, ConstraintGraph, NodeId};
 use super::sets::{Element, SetId};
 
 impl ConstraintGraph {
-    /// The node that stands for an access through all of a set; none for small ones.
+    /// The group node for an access through a set; `None` if the set is small.
     pub(super) fn group(&mut self, access: Access, set: SetId, elements: &[Element]) -> Option<NodeId> {
         if elements.len() < self.budget.alike {
             return None;
@@ -23,7 +23,7 @@ impl ConstraintGraph {
         Some(group)
     }
 
-    /// Load each of the elements into the node, or store it there.
+    /// Load from each of the elements into the node, or store the node there.
     pub(super) fn access_each(&mut self, access: Access, node: NodeId, elements: &[Element]) {
         self.work.steps += elements.len();
         for element in elements {
@@ -34,7 +34,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// Access memory through what a node holds now.
+    /// Access memory through the current set of a node.
     pub(super) fn access(&mut self, access: Access, node: NodeId, (set, elements): (SetId, &[Element])) {
         match self.group(access, set, elements) {
             Some(group) => self.access_through(group, access, node),
@@ -42,7 +42,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// Access memory through a set, if there is a node that stands for that.
+    /// Access memory through a set, if it has a group node already.
     pub(super) fn access_known(&mut self, access: Access, node: NodeId, set: SetId) -> bool {
         let known = self.groups.get(&(set, access)).copied();
         if let Some(group) = known {

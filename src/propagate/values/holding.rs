@@ -1,8 +1,7 @@
-//! Points-to sets: what has come to a node and waits, the union of what was propagated, and what its marks cover.
+//! Points-to sets of nodes: the propagated set, the sets that wait, and the elements that the marks cover.
 //!
-//! A node that may be anything holds no element that has escaped, and one that besides lets all escape holds none at all. Sets that
-//! speak of objects that were joined since, or of memory that has escaped, are brought up to date when they are next looked at.
-//! Left out: what follows from a set, see `solve`.
+//! An overdefined node holds no element that escaped. If its elements also escape, it holds no elements. A set is brought up to
+//! date at its next use, if objects in it were joined or escaped since. The module `solve` propagates sets.
 
 use super::graph::{
     ConstraintGraph, END, ESCAPED, ESCAPES, EscapedThrough, Event, MemoryClass, NodeId, OVERDEFINED,
@@ -11,7 +10,7 @@ use super::graph::{
 use super::points_to::PointsToSet;
 use super::sets::{Element, SetId};
 
-/// A node with more edges than this waits for the others.
+/// A node with more edges than this is propagated after the other nodes.
 const HUB: u16 = 8;
 
 impl ConstraintGraph {
@@ -26,12 +25,12 @@ impl ConstraintGraph {
         self.sets.elements(self.set_of(self.find(node)))
     }
 
-    /// What a representative holds, if it ever held anything.
+    /// The points-to set of a representative, if it has one.
     fn held(&mut self, id: NodeId) -> Option<&mut PointsToSet> {
         self.held.get_mut(self.nodes[id as usize].held as usize)
     }
 
-    /// The set of a representative node, made when it is first asked for.
+    /// The points-to set of a representative node, made on first use.
     pub(super) fn hold(&mut self, id: NodeId) -> &mut PointsToSet {
         let node = &mut self.nodes[id as usize];
         if node.held == END {
@@ -41,12 +40,12 @@ impl ConstraintGraph {
         &mut self.held[node.held as usize]
     }
 
-    /// Take all that a representative holds from it.
+    /// Take the points-to set of a representative from it.
     pub(super) fn take_held(&mut self, id: NodeId) -> PointsToSet {
         self.held(id).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Let the node hold the element, and put it on the list if that is new.
+    /// Add an element to the node, and queue the node if it is new.
     pub(super) fn add(&mut self, node: NodeId, element: Element) {
         match OverdefinedReason::of(element) {
             Some(cause) => self.add_unknown(node, cause),
@@ -57,7 +56,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// A set is on its way to a node.
+    /// Add a set to those that wait at a node.
     pub(super) fn propagate_set(&mut self, set: SetId, to: NodeId) {
         if set.is_empty() {
             return;
@@ -88,7 +87,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// What a representative holds when all that is on its way is there.
+    /// The set of a representative including the sets that wait.
     pub(super) fn expected(&mut self, id: NodeId) -> SetId {
         let Some(held) = self.held.get(self.nodes[id as usize].held as usize) else { return SetId::EMPTY };
         let joined = match held.more.is_empty() {
@@ -98,8 +97,8 @@ impl ConstraintGraph {
         self.current(joined, id)
     }
 
-    /// Join what is on its way to a node: what it holds now, unless its edges and uses have seen that. Nothing changes if that is over the
-    /// budget of objects, since the node is brought within the budget before it propagates anything.
+    /// Join the waiting sets of a node. The result is its set, unless that was propagated already. A set over the budget of objects
+    /// is not joined, since the node is brought within the budget first.
     pub(super) fn receive(&mut self, id: NodeId) -> Option<SetId> {
         let new = self.expected(id);
         let is_over = self.distinguished_objects(new) > self.budget.objects;
@@ -116,7 +115,7 @@ impl ConstraintGraph {
         (is_new || again && !new.is_empty()).then_some(new)
     }
 
-    /// How many objects of memory a set distinguishes; of a small set the number of elements, which is no less.
+    /// The number of objects of memory in a set. For a small set, the number of elements is an upper bound.
     fn distinguished_objects(&mut self, set: SetId) -> usize {
         let count = self.sets.elements(set).len();
         if count <= self.budget.objects {
@@ -131,7 +130,7 @@ impl ConstraintGraph {
         objects.len()
     }
 
-    /// The objects of memory that a set points to; what escaped is one that is not counted.
+    /// The objects of memory that a set points to; memory that escaped is not counted.
     pub(super) fn memory_in(&self, set: SetId) -> Vec<u32> {
         let is_memory =
             |o: &u32| self.objects.get(*o as usize).is_some_and(|o| o.kind == MemoryClass::Memory);
@@ -141,7 +140,7 @@ impl ConstraintGraph {
         objects
     }
 
-    /// A set as a representative holds it now.
+    /// A set with the current state of objects, for the marks of a representative.
     fn current(&mut self, set: SetId, id: NodeId) -> SetId {
         let unknown = self.has(id, OVERDEFINED);
         if set.is_empty() || self.epoch == 0 {
@@ -169,7 +168,7 @@ impl ConstraintGraph {
         current
     }
 
-    /// Bring a set that is held up to date.
+    /// Bring the propagated set of a representative up to date.
     pub(super) fn renew(&mut self, id: NodeId) {
         let set = self.current(self.set_of(id), id);
         if let Some(held) = self.held(id) {
@@ -177,7 +176,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// Let all that a representative holds escape.
+    /// Let all elements of a representative escape, now and later.
     pub(super) fn mark_escaping(&mut self, id: NodeId) {
         if !self.mark(id, ESCAPES) {
             return;
@@ -191,7 +190,7 @@ impl ConstraintGraph {
         sets.into_iter().for_each(|set| self.escape_all(set, id));
     }
 
-    /// All elements of a set that is at the node `by` escape.
+    /// All elements of a set escape at the node `by`.
     fn escape_all(&mut self, set: SetId, by: NodeId) {
         if set.is_empty() || std::mem::replace(&mut self.sets.facts(set).escaped, true) {
             return;
@@ -221,7 +220,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// Forget the sets that nobody holds any more, if there are many.
+    /// Collect the sets that no node holds, if there are many.
     pub(super) fn collect_sets(&mut self) {
         if self.sets.is_large(self.budget.room) {
             self.displacements.clear();

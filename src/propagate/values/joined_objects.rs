@@ -1,7 +1,7 @@
-//! Objects that became one, for want of budget.
+//! Object merging: joins objects of memory when a points-to set exceeds its budget.
 //!
-//! Safe because joining only adds: what one of the objects holds at a place, all of them hold there, and where they are not alike,
-//! anywhere. Left out: when, see `budget`.
+//! Joining only adds to the solution. The joined object holds at each offset the contents of all its members. If their layouts
+//! differ, it holds them at an unknown offset. The module `budget` has the thresholds.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::budget::GivenUp;
 use super::graph::{ConstraintGraph, NodeId, RangeCopy};
 use super::sets::Element;
 
-/// Places that are distinguished in what was joined.
+/// The most places that are distinguished in a joined object.
 const MAX_PLACES: usize = 128;
 
 impl ConstraintGraph {
-    /// The object that represents this one since they were joined.
+    /// The representative of this object, if it was joined.
     pub(super) fn object_of(&self, mut object: u32) -> u32 {
         while let Some(&same) = self.same.get(object as usize)
             && same != object
@@ -28,12 +28,12 @@ impl ConstraintGraph {
         let object = self.object_of(element.object());
         match self.objects.get(object as usize) {
             Some(of) if of.joined => Element::new(object, 0),
-            // Objects that were joined place by place begin alike, so that the code of an offset is the same.
+            // The objects of a join by place begin at the same offset, so that the offset codes agree.
             _ => Element::new(object, element.code()),
         }
     }
 
-    /// Bring the set of a node within the budget of objects.
+    /// Join objects until the set of a node is within the budget.
     pub(super) fn within_budget(&mut self, node: NodeId) {
         let node = self.find(node);
         let set = self.expected(node);
@@ -44,8 +44,8 @@ impl ConstraintGraph {
         }
     }
 
-    /// Make one object of these, in which places are distinguished as they were: tables of functions, say, of many classes. False if
-    /// they are not alike enough, or that is given up.
+    /// Join objects and keep their places distinguished, as for function tables of many classes. The result is false if their
+    /// layouts differ too much, or places are no longer distinguished.
     fn join_by_place(&mut self, objects: &[u32]) -> bool {
         let Some((keep, others)) = objects.split_first() else { return false };
         let start = self.objects[*keep as usize].start;
@@ -86,7 +86,7 @@ impl ConstraintGraph {
         }
         for copy in copied {
             let inside = self.object_of(copy.object) == *keep;
-            // Of a copy from one of them to another at another place, places are not distinguished.
+            // A copy within the joined object to another offset loses its places.
             let shift = copy.shift.filter(|shift| !inside || *shift == 0);
             if !inside || shift.is_none() {
                 self.copy_range(*keep, RangeCopy { shift, ..copy });
@@ -95,7 +95,7 @@ impl ConstraintGraph {
         true
     }
 
-    /// Make one node of these, which holds what each of them held.
+    /// Merge nodes into one that holds all their elements.
     fn one_of(&mut self, mut nodes: Vec<NodeId>) -> NodeId {
         nodes.iter_mut().for_each(|n| *n = self.find(*n));
         nodes.sort_unstable();
@@ -111,7 +111,7 @@ impl ConstraintGraph {
         (!nodes.is_empty()).then(|| self.one_of(nodes))
     }
 
-    /// Make one object of these, in which places are not distinguished.
+    /// Join objects into one whose places are not distinguished.
     pub(super) fn join_objects(&mut self, objects: &[u32]) {
         let Some(keep) = objects.first().copied() else { return };
         self.epoch += 1;

@@ -1,7 +1,7 @@
-//! Models of bytes that leave memory and come back: code that lies in data, and bytes that were written out.
+//! Models of memory that is executed, and of bytes that are written to files and read again.
 //!
-//! Memory is executed only if unseen code made it executable, or wrote code into it (trampolines on the stack, compilers at run time): then its
-//! address escaped, and what is there may do anything. Files, and text as a format writes it, are one value for all of them.
+//! Memory is executed only if external code wrote code into it or made it executable, as for trampolines and JIT compilers. Its
+//! address has escaped then, and the code may do anything. One node holds the contents of all files and all formatted text.
 
 use summaries::models::{Argument, MemoryIdx};
 use summaries::registers::{ARGUMENTS, VECTOR_ARGUMENTS};
@@ -24,7 +24,7 @@ impl<'s> Flow<'s> {
         }
         self.sites[site as usize].causes.insert(OverdefinedReason::Memory);
         self.call_unknown_code(site);
-        // It may make system calls.
+        // The called code may make system calls.
         self.share_with_unseen();
     }
 
@@ -33,7 +33,7 @@ impl<'s> Flow<'s> {
         self.graph.objects.get(object as usize).is_some_and(|o| o.escaped)
     }
 
-    /// Objects that sites call may have escaped since. False if none has.
+    /// Call the objects in `executed` that escaped since. The result is false if no object did.
     pub(super) fn call_escaped_data(&mut self) -> bool {
         let all = std::mem::take(&mut self.executed);
         let (escaped, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, o)| self.has_escaped(*o));
@@ -44,8 +44,8 @@ impl<'s> Flow<'s> {
         !escaped.is_empty()
     }
 
-    /// Sites that call no code that is known, once addresses of code were used otherwise than by copying: they may call a number that was
-    /// made of one. False if no site is left.
+    /// Resolve the sites with no known callee, once code addresses were used other than by copying. Such a site may call an integer
+    /// that was computed from one. The result is false if there is no such site.
     pub(super) fn call_numbers(&mut self) -> bool {
         if self.exposed_code.is_none_or(|node| self.graph.set(self.graph.find(node)).is_empty()) {
             return false;
@@ -64,16 +64,16 @@ impl<'s> Flow<'s> {
         !sites.is_empty()
     }
 
-    /// What was written to files of any kind.
+    /// The node of all bytes written to files.
     pub(super) fn files(&mut self) -> NodeId {
         let known = self.files.unwrap_or_else(|| self.graph.node());
         self.files = Some(known);
         known
     }
 
-    /// Unseen code runs. It may read files and write to them, and show this process what is in them (streams to memory,
-    /// mappings); it finds the memory of libraries as this code does. Where it has not been given that memory by this code,
-    /// it is taken to leave no address there that this code follows to a function: models of what does say `unknown`.
+    /// External code runs. It may read and write files, make them visible to this process (mappings, memory streams), and find the
+    /// memory of libraries. It is assumed to store no code address in library memory that the program did not pass to it. Models of
+    /// functions that read such addresses say `unknown`.
     pub(super) fn share_with_unseen(&mut self) {
         if std::mem::replace(&mut self.shared, true) {
             return;
@@ -85,14 +85,14 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// Unseen code writes files, and reads what is there.
+    /// External code reads and writes the files of the process.
     pub(super) fn share_files(&mut self) {
         let files = self.files();
         self.graph.add_unknown(files, OverdefinedReason::Memory);
         self.graph.let_escape(files, EscapeReason::Library);
     }
 
-    /// The address of memory that a library owns. It holds addresses of itself and what the program stores there.
+    /// The address of memory that a library owns. The memory holds its own addresses and all values that the program stores there.
     pub(super) fn memory_of_library(&mut self, memory: (&'s str, MemoryIdx)) -> Element {
         if let Some(object) = self.owned.get(&memory) {
             return self.graph.element(*object, None);
@@ -106,14 +106,14 @@ impl<'s> Flow<'s> {
         self.graph.element(object, None)
     }
 
-    /// The arguments that a format asks for, which is the argument before `first`; `None` if it is not a known constant.
+    /// The arguments of the format in the argument before `first`; `None` if the format is not a known constant.
     pub(super) fn format_of(&self, site: u32, first: Argument) -> Option<FormatArguments> {
         let format = ARGUMENTS.get(usize::from(first.checked_sub(1)?))?;
         let of = self.sites[site as usize].formats.iter().find(|f| f.0 == *format).map(|f| f.1);
         of.filter(|_| !self.places.process.writes_constants && !self.places.registers_conversions)
     }
 
-    /// The arguments from `first` on and the stack's, or those that a `va_list` leads to; with whether `printf` takes it for a string.
+    /// The arguments from `first` on, including those on the stack; `within`: they are in a `va_list`. `true` marks strings that `printf` reads.
     pub(super) fn variable_arguments(
         &mut self,
         site: u32,
@@ -122,7 +122,7 @@ impl<'s> Flow<'s> {
     ) -> Vec<(NodeId, bool)> {
         let mut nodes = Vec::new();
         if within {
-            // A list of arguments points to where they were put.
+            // A `va_list` points to the memory that holds the arguments.
             let (list, arguments) = (self.graph.node(), self.graph.node());
             if let Some(from) = self.argument(site, first) {
                 self.graph.add_use(from, ComplexConstraint::Load { to: list, offset: None, size: 0 });

@@ -1,10 +1,10 @@
-//! What becomes of the address of a function that maps memory where it is told to (`summaries::maps_memory`).
+//! Detection of functions that map memory at a chosen address (`summaries::maps_memory`), which turns value flow off.
 //!
-//! The front ends look at each call of such a function that they know, and at data and code that is not followed; followed code that
-//! has the address is told here. Safe because the address is an element like others: it is called through a pointer, or it escapes, or
-//! nothing ever comes of it, and with either of the first two values are followed nowhere in the link. So they are where the address is not
-//! that of a shared library's function, or has another name by an option, or where the fixpoint was too much work to tell. Left out: what code that
-//! nobody sees does with a function that it finds by itself, and functions that are found by `dlsym`.
+//! Such memory makes addresses of integers. The front ends check direct calls by name, and code and data that is not analysed. This
+//! module checks analysed code that has the function's address. The address is an element like any other. Value flow is off for the
+//! link if the address is called through a pointer or escapes. It is also off if the address is that of another definition, if an
+//! option renames the function, or if the budget was exceeded. Not covered: functions found by `dlsym`, and external code that
+//! calls such a function.
 
 use summaries::Target;
 
@@ -13,12 +13,12 @@ use super::flow::Flow;
 use super::places::ResolvedPlace;
 use crate::ids::{AtomId, SymbolId};
 
-/// Why a program may make addresses of numbers.
+/// A call that may map memory at an address that the program chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FixedMapping {
-    /// The function of a library that maps memory where it is told.
+    /// The library function that maps memory at a chosen address.
     pub symbol: SymbolId,
-    /// The code that calls it or takes its address; `None` where its address escaped, or it has another name by an option.
+    /// The code that calls it or takes its address; `None` if its address escaped or an option renames it.
     pub by: Option<AtomId>,
 }
 
@@ -31,7 +31,7 @@ impl Flow<'_> {
         self.fixed_mapping.get_or_insert(FixedMapping { symbol, by });
     }
 
-    /// Find the names that `--wrap` and `--defsym` give such a function, which say nothing to the front ends.
+    /// Find functions renamed by `--wrap` and `--defsym`, which the front ends cannot recognise.
     pub(super) fn find_renamed(&mut self) {
         let config = self.places.sources.config;
         let words = |text: &str| {
@@ -48,7 +48,7 @@ impl Flow<'_> {
         }
     }
 
-    /// Code has the address of `target`.
+    /// Record that code takes the address of `target`.
     pub(super) fn takes(
         &mut self,
         position: usize,
@@ -67,8 +67,8 @@ impl Flow<'_> {
         }
     }
 
-    /// A site calls a function of a library. What calls it by its name the front end has seen; by another name only options make
-    /// it known, and the resolver of an indirect function, whose result escapes.
+    /// A site calls a function of a library. The front end checked direct calls by name. A call by another name needs an option, or
+    /// the resolver of an indirect function, whose result escapes.
     pub(super) fn calls_external(&mut self, site: u32, symbol: SymbolId) {
         let this = &self.sites[site as usize];
         if (this.indirect || this.number.is_none()) && self.is_mapping(symbol) {
@@ -83,7 +83,7 @@ impl Flow<'_> {
         }
     }
 
-    /// What turns value flow off in the link, once all of it is followed.
+    /// The mapping that turns value flow off, known at the fixpoint.
     pub(super) fn fixed_mapping(&self) -> Option<FixedMapping> {
         self.fixed_mapping.or(self.taken_mapping.filter(|_| self.graph.given_up != GivenUp::Nothing))
     }

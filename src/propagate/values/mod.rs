@@ -1,9 +1,9 @@
-//! Called values: inclusion-based points-to over all live functions, in one fixpoint with liveness.
+//! Inclusion-based (Andersen) points-to analysis of function addresses, in one fixpoint with liveness.
 //!
-//! A function lives because live code can call it or because its address escapes, not because its address is mentioned.
-//! `graph`, `sets` and `solve` know addresses, cells and inclusion; `places` knows how symbols were resolved; `flow` and
-//! `sites` bring the two together. Unknown is an element of every set that unseen code may write, and whatever it stands
-//! for escaped. docs/ARCHITECTURE.md says where it stands among the passes.
+//! A function is live if live code can call it or if its address escapes. An address-taken function alone is not live. `graph`,
+//! `sets` and `solve` handle addresses, cells and inclusion; `places` has the symbol resolution; `flow` and `sites` combine the
+//! two. Every set that external code may write holds the unknown, which stands for all that escaped. docs/ARCHITECTURE.md describes
+//! the order of passes.
 
 mod budget;
 mod causes;
@@ -49,94 +49,95 @@ pub use mappings::FixedMapping;
 use origins::Origins;
 pub use places::{FlowInputs, ModelOf};
 
-/// What an indirect call site of a live function calls.
+/// The resolved targets of an indirect call site in a live function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallTargets {
-    /// The atom in which the function that calls is entered.
+    /// The atom of the calling function's entry.
     pub caller: AtomId,
     /// The instruction: section index in the caller's module, and bytes from its start.
     pub section: u32,
     pub offset: u64,
-    /// Sorted: code atoms, with the offset from the start of the section where it is known.
+    /// Sorted code atoms, with the offset from the start of the section if it is known.
     pub targets: Vec<(AtomId, Option<i64>)>,
     /// Functions of shared libraries that it may call, sorted.
     pub externals: Vec<SymbolId>,
-    /// Why it may call anything that escaped, sorted; empty if it is resolved. Then the targets say nothing.
+    /// The reasons why it may call anything that escaped, sorted; empty if it is resolved. If there are any, the targets are
+    /// incomplete.
     pub overdefined: Vec<OverdefinedReason>,
-    /// Where the first of that began: what happened, and in which atom.
+    /// The first cause of imprecision, and the atom in which it occurred.
     pub because: Option<(OverdefinedReason, Option<AtomId>)>,
 }
 
-/// Counts of the fixpoint, over the functions that live.
+/// Counts over the live functions at the fixpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
-    /// Functions that live and have a summary.
+    /// The number of live functions with a summary.
     pub functions: usize,
     pub indirect_sites: usize,
-    /// A finite set that isn't empty.
+    /// Sites whose set of targets is finite and not empty.
     pub resolved: usize,
-    /// Sites where no function ever arrives, so that they never run.
+    /// Sites with no target, which never run.
     pub empty: usize,
     pub overdefined: usize,
     /// Overdefined sites by cause, in the order of [`OverdefinedReason::ALL`]; a site may have several.
     pub by_cause: [usize; OverdefinedReason::ALL.len()],
-    /// Code atoms that live code calls directly, or some live site whose callees are known.
+    /// Code atoms that live code calls, directly or at a resolved site.
     pub called: usize,
-    /// Code atoms of which unseen code may have the address.
+    /// Code atoms whose address external code may have.
     pub escaped: usize,
-    /// Code atoms whose address live code or data mentions.
+    /// Code atoms whose address live code or data takes.
     pub mentioned: usize,
     pub stubs: usize,
     pub constraints: usize,
     pub nodes: usize,
-    /// The clones of functions, each for one call or for unseen code.
+    /// The number of clones, each for one call or for external code.
     pub clones: usize,
-    /// Memory objects that a budget joined with others.
+    /// Objects of memory that were joined with others over a budget.
     pub joined_objects: usize,
-    /// The work that was done, in elements of sets looked at.
+    /// The number of steps, as elements of sets that were read.
     pub steps: usize,
-    /// What was no longer distinguished because that was too much.
+    /// The precision that was given up because the budget was exceeded.
     pub given_up: GivenUp,
 }
 
-/// The fixpoint: what lives, and where each indirect call may go.
+/// The fixpoint: the live atoms, and the targets of each indirect call.
 #[derive(Debug, Clone, Default)]
 pub struct ValueFlow {
     pub liveness: Liveness,
-    /// The sites by caller, section and offset. Only if that was asked for.
+    /// The sites by caller, section and offset. Only with `explain`.
     pub sites: Vec<CallTargets>,
-    /// Calls of live functions that were followed: (caller, code atom), sorted. Only if that was asked for.
+    /// The known calls of live functions as (caller, code atom), sorted. Only with `explain`.
     pub called: Vec<(AtomId, AtomId)>,
-    /// By atom: its address escaped. Only if that was asked for.
+    /// By atom: its address escaped. Only with `explain`.
     pub escaped: Vec<bool>,
-    /// Code atoms whose address escaped, in order, and why. Only if that was asked for.
+    /// Code atoms whose address escaped, in order, with the reason. Only with `explain`.
     pub stops: Vec<(AtomId, EscapeReason)>,
-    /// Why values are followed nowhere, although there are some: then all else is empty, or as without them.
+    /// The mapping that turned value flow off. The other fields are then empty, or are those of liveness by references.
     pub fixed_mapping: Option<FixedMapping>,
-    /// `None` where values were not followed, or nobody asked.
+    /// `None` if value flow was off, or without `explain`.
     pub statistics: Option<Statistics>,
 }
 
-/// Targets without those offsets of an atom that its unknown offset covers: which of them came before it is by chance.
+/// The targets without known offsets of an atom that also has the unknown one. Such offsets depend on the order of work.
 fn joined(targets: &BTreeSet<(AtomId, Option<i64>)>) -> Vec<(AtomId, Option<i64>)> {
     let covered = |t: &&(AtomId, Option<i64>)| t.1.is_some() && targets.contains(&(t.0, None));
     targets.iter().filter(|t| !covered(t)).copied().collect()
 }
 
-/// Whether values are followed in a link of these modules at all: there is something to follow, and nothing that says that addresses come from elsewhere.
+/// Whether value flow can run in a link of these modules: there are summaries, and no module makes addresses of integers.
 pub fn can_follow(summaries: &[&ModuleSummary]) -> bool {
     let makes_addresses =
         |s: &&ModuleSummary| s.limits.iter().any(|l| l.limit.severity() == Severity::Values);
     summaries.iter().any(|s| !s.functions.is_empty()) && !summaries.iter().any(makes_addresses)
 }
 
-/// Propagate from the roots to all that lives, by what is called and what escapes. `explain`: say what is called, and
-/// where the unknown came from; the rest does not depend on it.
+/// Propagate from the roots over calls and escapes. With `explain` the result has the call targets and the origins of the unknown;
+/// the rest is the same.
 pub fn flow(sources: FlowInputs<'_>, explain: bool) -> ValueFlow {
     flow_within(sources, explain, budget::BUDGET)
 }
 
-/// Value flow with another budget than the one for links of this size.
+/// Run value flow with a given budget, as tests do.
 fn flow_within(sources: FlowInputs<'_>, explain: bool, budget: budget::Budget) -> ValueFlow {
     let mut flow = flow::Flow::new(places::LinkPlaces::new(sources), budget);
     flow.graph.explain = explain;
@@ -168,7 +169,7 @@ fn flow_within(sources: FlowInputs<'_>, explain: bool, budget: budget::Budget) -
         escaped = flow.escaped;
     }
     let graph = flow.graph;
-    // It takes a while, and nobody waits for it.
+    // The graph is dropped in the background, since that takes long.
     rayon::spawn(move || drop(graph));
     let liveness = Liveness { witness, stub };
     ValueFlow { liveness, sites, called, escaped, stops, fixed_mapping: None, statistics }
@@ -201,7 +202,7 @@ fn joined_sites(mut sites: Vec<CallTargets>) -> Vec<CallTargets> {
     sites
 }
 
-/// What the indirect call sites of live functions call.
+/// The targets of the indirect call sites in live functions.
 fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics) {
     let mut statistics = Statistics {
         constraints: flow.graph.constraints,
@@ -217,7 +218,7 @@ fn calls(flow: &flow::Flow<'_>, stubs: &[bool]) -> (Vec<CallTargets>, Statistics
     let spent = (statistics.given_up == GivenUp::Values).then_some((OverdefinedReason::Budget, None));
     let mut sites = Vec::new();
     for site in &flow.sites {
-        // What else an unknown callee was before it became unknown is by chance.
+        // The known targets of an overdefined callee depend on the order of work.
         if !site.callee.is_some_and(|node| flow.graph.has(flow.graph.find(node), graph::OVERDEFINED)) {
             site.targets.iter().for_each(|t| called[t.0.index()] = true);
         }

@@ -1,7 +1,7 @@
-//! Where the unknown in a value came from: the nearest place where it began, for the report.
+//! Explanation of overdefined values: the nearest node at which the unknown began, for the report.
 //!
-//! A search from all places where something became unknown by itself (not read from something that was), along the
-//! edges of the solved graph. It explains and decides nothing; the nearest origin is one of perhaps many.
+//! A breadth-first search over the edges of the solved graph. It begins at all nodes that are overdefined for a cause of their own.
+//! The nearest origin may be one of many. The analysis does not use it.
 
 use std::collections::VecDeque;
 
@@ -11,9 +11,9 @@ use super::site::Site;
 use crate::ids::AtomId;
 
 pub(super) struct Origins {
-    /// By node: the seed that is nearest, as an index in the graph's list.
+    /// By node: the nearest origin, as an index in the graph's list.
     nearest: Vec<Option<u32>>,
-    /// (first node, atom) of functions and of cells, sorted.
+    /// The first node and the atom of each function and cell, sorted.
     owners: Vec<(NodeId, AtomId)>,
 }
 
@@ -42,7 +42,7 @@ impl Origins {
             }
             let mut at = node.uses;
             while let Some((what, next)) = graph.uses.get(at as usize).copied() {
-                // What is read through the unknown is unknown.
+                // Values loaded through an overdefined pointer are overdefined.
                 if let ComplexConstraint::Displace { to, .. } | ComplexConstraint::Load { to, .. } = what {
                     reach(to, seed, &mut work);
                 }
@@ -52,7 +52,7 @@ impl Origins {
         Origins { nearest, owners: owners(flow) }
     }
 
-    /// Why the site may call anything.
+    /// The origin for which the site may call anything.
     pub(super) fn of_site(
         &self,
         flow: &Flow<'_>,
@@ -70,7 +70,7 @@ impl Origins {
     }
 }
 
-/// What each range of nodes was made for.
+/// The atom for which each range of nodes was made.
 fn owners(flow: &Flow<'_>) -> Vec<(NodeId, AtomId)> {
     let mut owners = Vec::new();
     for (i, function) in flow.functions.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! Where a target of a module leads in the whole link: the one place where value flow asks how symbols were resolved.
+//! Symbol resolution for value flow: the place in the whole link that a target of a module refers to.
 //!
-//! Safe because what isn't a place in a loaded module that is followed is the unknown: a library's data, what the linker
-//! defines, thread-local memory, sections that mean something to others. Left out: whether the place is live.
+//! A target has a known place only in a loaded module that is analysed. Everything else is the unknown: data of libraries,
+//! definitions by the linker, thread-local memory, sections with a special meaning. Liveness of places is not considered here.
 
 use rustc_hash::FxHashMap;
 use summaries::models::{MemoryIdx, Model};
@@ -19,43 +19,43 @@ use crate::resolve::{Prevailing, Resolution};
 /// The model of a function of a shared library, by its symbol.
 pub type ModelOf<'m> = &'m dyn Fn(SymbolId) -> Option<&'m Model>;
 
-/// What value flow reads: the joined link, and the summaries behind it.
+/// The inputs of value flow: the joined link and its module summaries.
 #[derive(Clone, Copy)]
 pub struct FlowInputs<'s> {
     pub config: &'s Config,
     pub resolution: &'s Resolution<'s>,
-    /// The elements are in load order, as the index has the modules.
+    /// The module summaries in load order, as in the index.
     pub summaries: &'s [&'s ModuleSummary],
     pub index: &'s Index,
-    /// What references alone reach: no more than that is looked at, so that no link keeps more for what it is told of values.
+    /// The liveness by references. Value flow analyses only these atoms, so that it never keeps more.
     pub reachable: &'s Liveness,
     pub models: ModelOf<'s>,
-    /// The memory of a library, told by its soname, that a function with a model speaks of, or that a variable holds
-    /// nothing but addresses in.
+    /// The library memory of a symbol, with the soname. The symbol is a function with a model, or a variable that holds only
+    /// addresses of this memory.
     pub memory: &'s dyn Fn(SymbolId) -> Option<(&'s str, MemoryIdx)>,
-    /// Code that is neither in the link nor has models runs beside what the modules call.
+    /// Code outside of the link and without models runs in the process.
     pub unseen_code: bool,
-    /// A script says which sections there are, and what goes into each.
+    /// A linker script has a `SECTIONS` command.
     pub has_sections: bool,
-    /// Whether a stub may take the place of an atom; what can't be one lives as soon as it is mentioned.
+    /// Whether a stub may replace an atom. Other atoms are live if they are address-taken.
     pub can_stub: &'s dyn Fn(AtomId) -> bool,
 }
 
-/// What a place of a module's summary means in the link.
+/// The meaning in the link of a place in a module's summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResolvedPlace {
     /// In an atom, in bytes from the start of its section.
     Atom(AtomId, i64),
     /// A function (or object) of a shared library.
     External(SymbolId),
-    /// What the resolver function there returns.
+    /// The result of the resolver function at this place.
     Resolver(AtomId, i64),
     Unknown,
-    /// It is no address at all, as of an undefined weak symbol.
+    /// The null address, as of an undefined weak symbol.
     Nothing,
 }
 
-/// The link, as far as places go.
+/// The resolved places of all targets in the link.
 pub(super) struct LinkPlaces<'s> {
     pub(super) sources: FlowInputs<'s>,
     pub(super) position_of: FxHashMap<ModuleId, usize>,
@@ -63,7 +63,7 @@ pub(super) struct LinkPlaces<'s> {
     position: Vec<u32>,
     /// Undefined weak symbols may be defined when the program runs.
     dynamic: bool,
-    /// The program may give `printf` conversions of its own, which take any number of arguments.
+    /// The program may register `printf` conversions, which take any number of arguments.
     pub(super) registers_conversions: bool,
     pub(super) process: ProcessFacts,
 }
@@ -99,8 +99,8 @@ impl<'s> LinkPlaces<'s> {
         AtomId(self.sources.index.modules[position].first_atom + atom.0)
     }
 
-    /// Where `target` of the module at `position` leads, `offset` bytes further. True: or to another definition of the
-    /// symbol, which the loader may prefer.
+    /// The place to which `target` of the module at `position` refers, plus `offset` bytes. The flag is true if the loader may
+    /// prefer another definition of the symbol.
     pub(super) fn place(&self, position: usize, target: Target, offset: i64) -> (ResolvedPlace, bool) {
         let symbol = match target {
             Target::Atom(atom) => return (ResolvedPlace::Atom(self.global(position, atom), offset), false),
@@ -119,7 +119,7 @@ impl<'s> LinkPlaces<'s> {
             },
             Prevailing::Dso(_) => ResolvedPlace::External(id),
             Prevailing::Linker => ResolvedPlace::Unknown,
-            // The loader finds it, or the linker has a meaning for it: `__tls_get_addr` in a static link, whose calls it relaxes.
+            // The loader may define it, or the linker does: it relaxes calls of `__tls_get_addr` in a static link.
             Prevailing::Undefined { weak } if !weak || self.dynamic && self.process.has_other_libraries => {
                 ResolvedPlace::Unknown
             }
@@ -160,12 +160,12 @@ impl<'s> LinkPlaces<'s> {
         self.sources.index.functions[position].is_entry(summary, local, offset)
     }
 
-    /// Whether the atom is in no link whatever values are: another module's group replaces it, or no reference reaches it.
+    /// Whether the atom is dead without value flow: another module's group replaces it, or no reference reaches it.
     pub(super) fn is_dead(&self, atom: AtomId) -> bool {
         self.sources.index.discarded[atom.index()] || !self.sources.reachable.is_live(atom)
     }
 
-    /// What kind of memory an atom is.
+    /// The kind of memory that an atom is.
     pub(super) fn content(&self, atom: AtomId) -> Content {
         let (position, local, summary) = self.locate(atom);
         let Some(this) = summary.atoms.get(local.index()) else { return Content::Unfollowed };
@@ -184,7 +184,7 @@ impl<'s> LinkPlaces<'s> {
         }
     }
 
-    /// The memory that a data atom is a part of.
+    /// The region of memory that contains a data atom.
     pub(super) fn region(&self, atom: AtomId) -> Option<(AtomId, Region)> {
         let (position, local, _) = self.locate(atom);
         let region = self.sources.index.regions[position].of(local)?;
@@ -208,7 +208,7 @@ impl<'s> LinkPlaces<'s> {
     }
 }
 
-/// Whether a module or an option names a function that gives `printf` further conversions, or one that finds functions by name.
+/// Whether a module or an option names a function that registers `printf` conversions, or one that finds functions by name.
 fn may_register_conversions(sources: FlowInputs<'_>) -> bool {
     const NAMES: [&[u8]; 5] = [b"register_printf_", b"dlsym", b"dlvsym", b"dlopen", b"dlmopen"];
     let names = |text: &[u8]| NAMES.iter().any(|name| text.windows(name.len()).any(|part| part == *name));
@@ -217,13 +217,13 @@ fn may_register_conversions(sources: FlowInputs<'_>) -> bool {
         || sources.config.defsym.iter().any(|defsym| names(defsym.expression.as_bytes()))
 }
 
-/// What an atom holds, for value flow.
+/// The contents of an atom, as value flow distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     Code,
-    /// Constants without addresses, which nothing can write: a pointer to them leads nowhere.
+    /// Constants without addresses that are never written: a pointer to them has no pointee.
     Constant,
     Data,
-    /// Anything may happen to it: nobody followed its code.
+    /// Its code was not analysed, so that it may do anything.
     Unfollowed,
 }

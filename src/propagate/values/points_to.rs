@@ -1,19 +1,19 @@
-//! The points-to set of a node, with what is on its way there: the state of propagation.
+//! Difference propagation: the points-to set of a node, and the sets that wait to be propagated.
 //!
-//! What was propagated, what arrived first and what came besides are apart, so that each set is propagated once. Left out: what
-//! the graph does with it, see `holding`.
+//! The propagated set, the first waiting set and the other waiting sets are separate, so that each set is propagated once. The
+//! module `holding` has the operations.
 
 use super::sets::SetId;
 
-/// The set of elements that a node holds, and what is on its way there.
+/// The set of elements of a node, and the sets that wait to be joined to it.
 #[derive(Default)]
 pub(super) struct PointsToSet {
-    /// What has been propagated, unless it is to be done again.
+    /// The set that was propagated along the edges, unless `again` is set.
     pub(super) set: SetId,
     /// The set that arrived first and has not been propagated yet.
     pub(super) first: SetId,
     pub(super) more: Vec<SetId>,
-    /// The edges and uses have not seen all of the set.
+    /// The set must be propagated again, since some edges or constraints have not seen all of it.
     pub(super) again: bool,
 }
 
@@ -22,7 +22,7 @@ impl PointsToSet {
         std::iter::once(self.first).chain(self.more.iter().copied())
     }
 
-    /// Take all that another one holds, as not propagated yet.
+    /// Add all elements of another set, to be propagated again.
     pub(super) fn absorb(&mut self, other: PointsToSet) {
         self.more.extend([other.set, other.first]);
         self.more.extend(other.more);

@@ -1,8 +1,10 @@
-//! The closed-places assumption at its border: what may happen in the process besides what followed code does.
+//! Whole-process assumptions: the effects on memory that code outside of the analysed functions may have.
 //!
-//! Told of the link as a whole: by its options, by the sections that the linker joins, by what live code refers to. Safe because each of
-//! these only takes something for granted no longer. Left out: what a library does to memory that it is not given, or asks of the
-//! stack, names in assembly of bitcode's functions, and segments in which a linker puts constants beside code.
+//! The facts come from the options, from the sections that the linker joins, and from the references of live code. Each fact only
+//! withdraws an assumption. Not covered:
+//! - libraries that change memory they were not passed, or that need an executable stack,
+//! - assembly that names functions of bitcode,
+//! - linkers that place constants in an executable segment.
 
 use rustc_hash::FxHashSet;
 use summaries::{Atom, AtomIdx, AtomKind, SymbolIdx, Target, atom_flags};
@@ -12,20 +14,20 @@ use crate::config::Flavor;
 use crate::ids::{AtomId, SymbolId};
 use crate::resolve::{GlobalSymbol, Prevailing, is_linker_defined};
 
-/// What may happen in the process, as the whole link allows it.
+/// The facts about the process that the whole link determines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProcessFacts {
-    /// Libraries without a table are loaded too, or may be while the program runs, and may define what is undefined and weak.
+    /// Libraries without a table may be loaded, also at run time. They may define undefined weak symbols.
     pub(super) has_other_libraries: bool,
-    /// Somebody may make memory writable that is read-only, or the linker does.
+    /// The program or the linker may make read-only memory writable.
     pub(super) writes_constants: bool,
-    /// Memory is executed without anybody having been told where it is: the stack, or all of data.
+    /// Memory may be executed although its address did not escape: the stack, or all data.
     pub(super) executes_data: bool,
-    /// Somebody may go through all variables, from where the linker says that data begins or ends.
+    /// The program may scan all variables, from a linker symbol at the start or end of data.
     pub(super) scans_data: bool,
 }
 
-/// Where data begins and ends, by names of linkers and of the C runtime. Conservative garbage collectors look for addresses in between.
+/// The symbols of linkers and of the C runtime at the bounds of data. Conservative garbage collectors scan the memory between them.
 const BOUNDS_OF_DATA: [&[u8]; 7] =
     [b"__bss_start", b"__data_start", b"_edata", b"_end", b"data_start", b"edata", b"end"];
 
@@ -34,20 +36,20 @@ impl ProcessFacts {
         let config = sources.config;
         let loads =
             |s: &GlobalSymbol<'_>| matches!(bare(s.name), b"dlopen" | b"dlmopen" | b"__libc_dlopen_mode");
-        // Or what finds such a function by its name.
+        // `dlsym` can find such a function by its name.
         let protects = |s: &GlobalSymbol<'_>| {
             matches!(bare(s.name), b"mprotect" | b"pkey_mprotect" | b"dlsym" | b"dlvsym")
         };
         let bounds = |s: &GlobalSymbol<'_>| {
             let is_bound = BOUNDS_OF_DATA.contains(&s.name);
-            // What a script or an option defines may be anywhere.
+            // The value of a symbol that a script or an option defines is unknown.
             let by_linker = s.prevailing == Prevailing::Linker && (is_bound || !is_linker_defined(s.name));
             by_linker || is_bound && s.name.ends_with(b"data_start")
         };
         let is_linked = |s: &GlobalSymbol<'_>| matches!(s.prevailing, Prevailing::Module { .. });
         let protects = refers(sources, protects)
             || sources.resolution.symbols.iter().any(|s| is_linked(s) && protects(s));
-        // A section that can be written and executed makes its segment so.
+        // A section that is writable and executable makes its segment writable and executable.
         let is_both = |a: &Atom| a.kind.is_alloc() && a.has(atom_flags::WRITE) && a.has(atom_flags::EXEC);
         let is_mixed = config.omagic
             || sources.has_sections
@@ -61,12 +63,12 @@ impl ProcessFacts {
     }
 }
 
-/// What is before the version in a name.
+/// The part of a symbol name before the version.
 fn bare(name: &[u8]) -> &[u8] {
     name.split(|byte| *byte == b'@').next().unwrap_or_default()
 }
 
-/// Whether what may live refers to a global symbol of this kind.
+/// Whether an atom that may be live refers to such a global symbol.
 fn refers(sources: FlowInputs<'_>, is_wanted: impl Fn(&GlobalSymbol<'_>) -> bool) -> bool {
     let FlowInputs { index, resolution, .. } = sources;
     let wanted: Vec<SymbolId> =
@@ -87,16 +89,16 @@ fn refers(sources: FlowInputs<'_>, is_wanted: impl Fn(&GlobalSymbol<'_>) -> bool
     })
 }
 
-/// Names of which linkers make one section, with whatever follows behind a dot.
+/// Prefixes of section names: linkers join all sections with one prefix and any suffix after a dot.
 const FAMILIES: [&[u8]; 6] = [b".rodata", b".data.rel.ro", b".data", b".bss", b".lrodata", b".ldata"];
 
-/// The name of the output section that linkers put a section into.
+/// The name of the output section for an input section.
 fn family(name: &[u8]) -> &[u8] {
     let is_of = |family: &&[u8]| name.strip_prefix(*family).is_some_and(|rest| rest.starts_with(b"."));
     FAMILIES.into_iter().find(is_of).unwrap_or(name)
 }
 
-/// Whether constants and variables have sections of one name: then the linker makes one section of them, which is writable.
+/// Whether constants and variables have the same output section, which is then writable.
 fn joins_constants_with_variables(sources: FlowInputs<'_>) -> bool {
     let of_data = |constant: bool| {
         let all = sources.summaries.iter().flat_map(|s| s.atoms.iter().map(move |a| (*s, a)));
@@ -110,8 +112,8 @@ fn joins_constants_with_variables(sources: FlowInputs<'_>) -> bool {
     !of_data(true).is_disjoint(&of_data(false))
 }
 
-/// Whether the kernel makes the stack executable for the link: by an option, or for an object whose note (`.note.GNU-stack`) asks for it.
-/// Some linkers take an object without a note for one that asks.
+/// Whether the kernel makes the stack executable: by an option, or by the note (`.note.GNU-stack`) of an object. Some linkers do so
+/// for an object without a note.
 fn executes_stack(sources: FlowInputs<'_>) -> bool {
     let config = sources.config;
     let asks_if_silent = matches!(config.linker.flavor, Flavor::Bfd | Flavor::Gold | Flavor::Wild);

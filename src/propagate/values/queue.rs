@@ -1,14 +1,13 @@
-//! The order in which nodes propagate what they got.
+//! Worklist of wave propagation: the order in which nodes propagate their sets.
 //!
-//! Nodes are worked off in rounds. In a round those without a rank come first, then the others by rank: a node before those that it
-//! flows to; those without one go by number, which is the order of functions. Hubs come last, by rank: what many hold waits until the
-//! others have said all to it, and says it at once. What comes before those that were done in this round waits for the next one, in
-//! which it may have more to say. So a round is three sets of numbers that are walked once. Everything only adds, so the order decides
-//! the time and never the result.
+//! Nodes are processed in rounds, each in three parts. Nodes without a rank are first, by number, which is the order of functions.
+//! The others follow in topological order, so that a node precedes its targets. Hubs are last, when all other nodes have propagated
+//! to them. A node that is queued after its turn waits for the next round. Each part is a set of numbers, which is walked once in
+//! each round. All rules are monotone, so the order affects only the time.
 
 use super::graph::NodeId;
 
-/// The rank of a node that has none yet; ranks begin with 1.
+/// The rank of a node without a topological order; ranks begin with 1.
 const UNRANKED: u32 = 0;
 
 /// The three parts of a round.
@@ -22,26 +21,26 @@ enum RoundPart {
 
 #[derive(Default)]
 pub(super) struct Queue {
-    /// By node: its rank; beyond the end there is none.
+    /// By node: its rank; nodes beyond the end are unranked.
     rank: Vec<u32>,
-    /// By rank: the node, or whatever was collapsed into another one since.
+    /// By rank: the node, which may have been collapsed into another one.
     nodes: Vec<NodeId>,
     now: Round,
     later: Round,
-    /// What was last taken in this round.
+    /// The part and rank of the last node taken in this round.
     done: (RoundPart, u32),
 }
 
 #[derive(Default)]
 struct Round {
     unranked: NumberSet,
-    /// The nodes that wait, by their rank in topological order.
+    /// The waiting nodes, by their rank in topological order.
     ranked: NumberSet,
     hubs: NumberSet,
 }
 
 impl Queue {
-    /// A node that does not wait already. A hub has many edges.
+    /// Add a node that is not in the queue. A hub has many edges.
     pub(super) fn push(&mut self, id: NodeId, is_hub: bool) {
         let rank = self.rank.get(id as usize).copied().unwrap_or(UNRANKED);
         let part = match rank {
@@ -79,7 +78,7 @@ impl Queue {
         self.nodes.get(rank as usize).copied()
     }
 
-    /// Give a new order: all that wait, which are to be put in again.
+    /// Set a new order. The result has all waiting nodes, which the caller must add again.
     pub(super) fn rank(&mut self, order: impl Iterator<Item = NodeId>, count: usize) -> Vec<NodeId> {
         let waiting: Vec<NodeId> = std::iter::from_fn(|| self.pop()).collect();
         self.nodes.clear();
@@ -97,11 +96,11 @@ impl Queue {
     }
 }
 
-/// A set of numbers of which the lowest is taken first.
+/// A set of numbers that yields the lowest first.
 #[derive(Default)]
 struct NumberSet {
     words: Vec<u64>,
-    /// No word below this one has any.
+    /// Every word below this index is zero.
     low: usize,
     count: usize,
 }
@@ -151,13 +150,13 @@ mod tests {
         [7, 900, 3].into_iter().for_each(|id| queue.push(id, false));
         assert_eq!(all(&mut queue), [3, 7, 900]);
         queue.push(5, true);
-        // 0, 1, ... 299 by falling numbers.
+        // Nodes 0 to 299 in descending order.
         assert_eq!(queue.rank((0..300).rev(), 300), [5]);
         for (id, is_hub) in [(299, true), (1, true), (0, false), (200, false), (301, false), (310, true)] {
             queue.push(id, is_hub);
         }
         assert_eq!(queue.pop(), Some(200));
-        // Before it: in the next round; behind it: in this one, hubs last.
+        // Nodes before the last one wait for the next round; later nodes are in this round, hubs last.
         [250, 100, 200].into_iter().for_each(|id| queue.push(id, false));
         assert_eq!(all(&mut queue), [100, 0, 299, 1, 301, 310, 250, 200]);
         assert_eq!(queue.pop(), None);

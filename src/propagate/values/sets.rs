@@ -1,12 +1,12 @@
-//! Sets of addresses, each kept once: a set is a number, equal sets have the same one, and a union is looked up before it is made.
+//! Hash-consed points-to sets (Barbar and Sui, "Hash consed points-to sets"): equal sets have one number, and unions are cached.
 //!
-//! An element is 8 bytes: the number of an object above, a code of the offset below, 0 for an offset that isn't known.
-//! A set with an object at an unknown offset needs no known offset of it, and one with more than [`MAX_OFFSETS`] offsets
-//! of one object holds the unknown one instead: a semilattice of finite height, so a fixpoint doesn't depend on order.
+//! An element has 8 bytes: the number of an object in the upper half, and a code of the offset in the lower half. Code 0 is an
+//! unknown offset, which makes the known offsets of the object redundant. More than [`MAX_OFFSETS`] offsets of one object become
+//! the unknown one. So sets are a semilattice of finite height, and the fixpoint does not depend on order.
 //!
-//! Most values of a link end with one of a few sets, by way of the same unions: making each once (Barbar and Sui, "Hash consed
-//! points-to sets") costs what the different sets hold, and not what all values hold. Safe because a set never changes: a number means the same
-//! until it is collected, and only what no node holds is. Left out: what an object is and which of them are one, see `budget`.
+//! Most values of a link have one of a few sets, by the same unions. The cost depends on the number of different sets. Sets are
+//! immutable; a number is valid until collection removes an unused set. The module `joined_objects` has the representatives of
+//! objects.
 
 use std::hash::Hasher;
 
@@ -16,14 +16,14 @@ use rustc_hash::{FxHashMap, FxHasher};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Element(u64);
 
-/// The object that stands for whatever escaped; its "offset" is a [`OverdefinedReason`](super::graph::OverdefinedReason).
+/// The object that stands for all that escaped. Its "offset" is a [`OverdefinedReason`](super::graph::OverdefinedReason).
 pub(super) const UNKNOWN_OBJECT: u32 = 0;
 
-/// How many offsets of one object a set distinguishes.
+/// The most offsets of one object that a set distinguishes.
 pub(super) const MAX_OFFSETS: usize = 16;
 
 impl Element {
-    /// `code` 0 is an unknown offset.
+    /// The element with this offset code; 0 is an unknown offset.
     pub(super) fn new(object: u32, code: u32) -> Self {
         Element(u64::from(object) << 32 | u64::from(code))
     }
@@ -36,14 +36,14 @@ impl Element {
         self.0 as u32
     }
 
-    /// The element that stands for whatever escaped, for whatever cause.
+    /// The element that stands for all that escaped, with any cause.
     pub(super) const OVERDEFINED: Element = Element((UNKNOWN_OBJECT as u64) << 32 | u32::MAX as u64);
 
     pub(super) fn is_unknown(self) -> bool {
         self.object() == UNKNOWN_OBJECT
     }
 
-    /// The object at an unknown offset.
+    /// The same object at an unknown offset.
     fn anywhere(self) -> Element {
         Element(self.0 & !u64::from(u32::MAX))
     }
@@ -61,41 +61,41 @@ impl SetId {
     }
 }
 
-/// What is known of a set, each with when that was found.
+/// Cached facts about a set, some with the epoch in which they were found.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SetFacts {
-    /// The set with objects replaced by their representatives, and the epoch of that.
+    /// The epoch, and the set with objects replaced by their representatives.
     pub(super) canonical: (u32, SetId),
-    /// The same with the epoch in which it was made, without what has escaped.
+    /// The epoch, and the set also without elements that escaped.
     pub(super) unescaped: (u32, SetId),
-    /// Every object of the set has escaped, so that nothing is left to tell.
+    /// Every object of the set has escaped already.
     pub(super) escaped: bool,
-    /// How many objects of memory it distinguishes.
+    /// The number of objects of memory in the set.
     pub(super) distinguished_objects: Option<u32>,
-    /// The addresses of code in it.
+    /// The set of the code addresses in it.
     pub(super) code: Option<SetId>,
 }
 
-/// The table of sets, each of which is there once.
+/// The table of sets, without duplicates.
 pub(super) struct SetTable {
     /// The elements of all sets, one set after the other; each sorted.
     elements: Vec<Element>,
-    /// By set: the end of its elements, which begin where those of the one before end.
+    /// By set: the end of its elements, which begin at the end of the previous set.
     ends: Vec<usize>,
-    /// The last set with each hash, and for each set the one before with the same hash.
+    /// The last set with each hash, and for each set the previous one with the same hash.
     known: FxHashMap<u64, SetId>,
     before: Vec<SetId>,
     facts: Vec<SetFacts>,
     unions: FxHashMap<(SetId, SetId), SetId>,
-    /// Elements that were looked at to make sets.
+    /// The number of elements read to make sets.
     pub(super) steps: usize,
-    /// Elements that were kept after the last collection.
+    /// The number of elements that the last collection kept.
     kept: usize,
-    /// Room for a result that is being made; it is empty between uses.
+    /// A buffer for a set that is being made; it is empty between uses.
     room: Vec<Element>,
 }
 
-/// Up to so many sets are joined in turn: the same ones often come together.
+/// Unions of at most so many sets are made pairwise, since the cache often has the pairs.
 const IN_TURN: usize = 8;
 impl Default for SetTable {
     fn default() -> Self {
@@ -126,7 +126,7 @@ impl SetTable {
         &mut self.facts[set.0 as usize]
     }
 
-    /// The set of these, in any order.
+    /// The set of these elements, in any order.
     pub(super) fn of(&mut self, elements: impl IntoIterator<Item = Element>) -> SetId {
         let mut room = std::mem::take(&mut self.room);
         room.extend(elements);
@@ -137,7 +137,7 @@ impl SetTable {
         set
     }
 
-    /// The set of what either of the two holds.
+    /// The union of two sets, from the cache if possible.
     pub(super) fn union(&mut self, one: SetId, other: SetId) -> SetId {
         if one == other || other.is_empty() {
             return one;
@@ -157,7 +157,7 @@ impl SetTable {
         union
     }
 
-    /// The set of what any of these sets holds.
+    /// The union of any number of sets.
     pub(super) fn union_of(&mut self, sets: &[SetId]) -> SetId {
         let mut sets = sets.to_vec();
         sets.sort_unstable();
@@ -181,7 +181,7 @@ impl SetTable {
         }
     }
 
-    /// The number of the set of these, which are sorted and different, and are gone afterwards.
+    /// The number of the set of these elements, which are sorted and different. The list is empty afterwards.
     fn intern(&mut self, elements: &mut Vec<Element>) -> SetId {
         self.steps += elements.len();
         shorten(elements);
@@ -206,12 +206,12 @@ impl SetTable {
         at
     }
 
-    /// Whether more than `room` and twice as much was made as is known to be held.
+    /// Whether the table has more than twice the elements of the last collection, plus `room`.
     pub(super) fn is_large(&self, room: usize) -> bool {
         self.elements.len() > self.kept.saturating_mul(2).saturating_add(room)
     }
 
-    /// A table of those sets alone that `held` gives, and each of them by its new number.
+    /// Keep only the sets in `held`, and replace each by its new number.
     pub(super) fn collect<'h>(&mut self, held: impl Iterator<Item = &'h mut SetId>) {
         let old = std::mem::take(self);
         self.steps = old.steps;
@@ -226,7 +226,7 @@ impl SetTable {
     }
 }
 
-/// What two sorted lists hold, sorted and without duplicates.
+/// Merge two sorted lists into one without duplicates.
 fn merge(mut one: &[Element], mut other: &[Element], merged: &mut Vec<Element>) {
     merged.reserve(one.len() + other.len());
     while let ([left, one_rest @ ..], [right, other_rest @ ..]) = (one, other) {
@@ -242,7 +242,7 @@ fn merge(mut one: &[Element], mut other: &[Element], merged: &mut Vec<Element>) 
     merged.extend_from_slice(other);
 }
 
-/// Replace the offsets of an object by the unknown one where a set needs no others.
+/// Replace the offsets of an object by the unknown one, if it makes them redundant.
 fn shorten(elements: &mut Vec<Element>) {
     let (mut at, mut kept) = (0, 0);
     while let Some(first) = elements.get(at).copied() {
@@ -269,7 +269,7 @@ mod tests {
         of.iter().map(|(o, c)| Element::new(*o, *c)).collect()
     }
 
-    /// What a set must hold, from its definition.
+    /// The expected elements of a set, by definition.
     fn plain(of: &[Element]) -> Vec<Element> {
         let mut all = of.to_vec();
         all.sort_unstable();

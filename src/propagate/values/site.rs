@@ -1,4 +1,4 @@
-//! A call site of a live function: what it passes, and what is known of it so far.
+//! A call site of a live function: its arguments and results, and the callees found so far.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,14 +12,14 @@ use super::graph::{NodeId, OverdefinedReason};
 use super::sets::Element;
 use crate::ids::{AtomId, SymbolId};
 
-/// What a call passes and takes back.
+/// The arguments and results of a call at a site.
 #[derive(Clone)]
 pub(super) struct CallInterface<'s> {
-    /// The node of value 0 of the caller; values of a call that a model makes are nodes.
+    /// The node of value 0 of the caller. In a call by a model, values are nodes.
     pub(super) first: NodeId,
     pub(super) actuals: Cow<'s, [(Register, ValueIdx)]>,
     pub(super) stack: &'s [(i32, ValueIdx)],
-    /// The caller's frame, and where the callee's stack begins in it.
+    /// The caller's frame, and the offset in it at which the callee's stack begins.
     pub(super) in_frame: Option<(u32, Option<i64>)>,
     pub(super) results: Cow<'s, [(Register, ValueIdx)]>,
 }
@@ -33,24 +33,24 @@ impl CallInterface<'_> {
         find(&self.results, register).map(|v| self.first + v.0)
     }
 
-    /// Cells of the stack that are passed.
+    /// The cells of the stack that the call passes.
     pub(super) fn stack(&self) -> impl Iterator<Item = (i32, NodeId)> {
         self.stack.iter().map(|(o, v)| (*o, self.first + v.0))
     }
 
-    /// The values that unseen code can find where the convention passes arguments.
+    /// The arguments by the calling convention, which external code can read.
     pub(super) fn by_convention(&self) -> impl Iterator<Item = NodeId> {
         let passed = self.actuals.iter().filter(|(register, _)| registers::has(CONVENTIONAL, *register));
         passed.map(|a| self.first + a.1.0).chain(self.stack().map(|s| s.1))
     }
 
-    /// What code of the link can find.
+    /// All values passed, which code of the link can read.
     pub(super) fn all(&self) -> impl Iterator<Item = NodeId> {
         self.actuals.iter().map(|a| self.first + a.1.0).chain(self.stack().map(|s| s.1))
     }
 }
 
-/// What a call passes on the stack.
+/// The arguments that a call passes on the stack.
 #[derive(Clone, Copy)]
 pub(super) struct PendingStackArguments<'s> {
     /// The node of value 0 of the caller.
@@ -70,31 +70,31 @@ impl<'s> PendingStackArguments<'s> {
         })
     }
 
-    /// Cells of the stack, by offset from the callee's stack pointer at entry.
+    /// The cells passed, by offset from the callee's stack pointer at entry.
     pub(super) fn cells(&self) -> impl Iterator<Item = (i64, NodeId)> {
         self.cells.iter().map(|(o, v)| (i64::from(*o), self.first + v.0))
     }
 }
 
 pub(super) struct Site<'s> {
-    /// The number of the call in the code; `None` is a call that a model makes.
+    /// The number of the call in the summary; `None` is a call by a model.
     pub(super) number: Option<u32>,
     pub(super) function: u32,
-    /// The atom by which the function became live.
+    /// The atom that made the calling function live.
     pub(super) caller: AtomId,
     pub(super) indirect: bool,
-    /// What is called, if that is a value.
+    /// The node of the callee's address in an indirect call.
     pub(super) callee: Option<NodeId>,
     pub(super) jump: bool,
-    /// A callee with variable arguments is passed no vector register.
+    /// The call passes no vector registers to a variadic callee.
     pub(super) no_vectors: bool,
-    /// The registers that hold the address of a constant string, with the arguments that it asks for as a format.
+    /// The registers with the address of a constant string, and the arguments of that string as a format.
     pub(super) formats: &'s [(Register, FormatArguments)],
     pub(super) passed: CallInterface<'s>,
     pub(super) seen: FxHashSet<Element>,
     pub(super) calls_unknown: bool,
     pub(super) causes: BTreeSet<OverdefinedReason>,
-    /// (code atom, offset from the start of its section, if it is known).
+    /// The code atoms called, with the offset from the start of the section if it is known.
     pub(super) targets: BTreeSet<(AtomId, Option<i64>)>,
     pub(super) externals: BTreeSet<SymbolId>,
 }
@@ -126,7 +126,8 @@ fn find(list: &[(Register, ValueIdx)], register: Register) -> Option<ValueIdx> {
     list.iter().find(|a| a.0 >= register).filter(|a| a.0 == register).map(|a| a.1)
 }
 
-/// Their values, one after the other, but those that are the pair before again: what is only passed on in vector registers is one value.
+/// The pairs of values of the registers in both lists, without repeated pairs. A value that is passed on in all vector registers is
+/// one pair.
 pub(super) fn pairs<'l>(
     one: &'l [(Register, ValueIdx)],
     other: &'l [(Register, ValueIdx)],
@@ -137,7 +138,7 @@ pub(super) fn pairs<'l>(
         .filter(move |pair| last.replace(*pair) != Some(*pair))
 }
 
-/// Registers that are in both lists, which are sorted by register, and their values.
+/// The registers in both lists with their values; both lists are sorted by register.
 pub(super) fn both<'l>(
     one: &'l [(Register, ValueIdx)],
     other: &'l [(Register, ValueIdx)],

@@ -1,8 +1,8 @@
-//! Call sites: what is called there, and how actuals, results and the stack are joined with each callee.
+//! Interprocedural edges: each callee of a call site is joined with its arguments, results and stack.
 //!
-//! A callee with a summary takes the actuals as its parameters and gives its results. One without, and the unknown, take
-//! all that is passed as escaped and may return anything that escaped. A library function does what its model says, else
-//! it is the unknown. Each callee is joined once.
+//! A callee with a summary takes the arguments as its parameters and returns its results. For a callee without a summary, and for
+//! the unknown, all arguments escape and the result may be anything that escaped. A library function has the effects of its model,
+//! else it is the unknown. Each callee is joined once.
 
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ impl<'s> Flow<'s> {
             && let Some(callee) = self.function_of(atom)
             && self.places.is_entry(atom, offset)
         {
-            // Most calls: nothing more will be known of it.
+            // Such a call needs no site, since its callees are final.
             self.called[atom.index()] = true;
             self.live(atom, Witness::Called { caller });
             let callee = self.clone_for_call(function, passed.result(RAX).is_some(), callee, atom);
@@ -74,14 +74,14 @@ impl<'s> Flow<'s> {
                 Some(element) if matches!(self.kind_of_element(element), ObjectKind::Code(_)) => {
                     self.called(site, element);
                 }
-                // Code in a section of data.
+                // The callee is code in a section of data.
                 _ => {
                     self.live(atom, Witness::Called { caller: self.sites[site as usize].caller });
                     self.escape_atom(atom);
                     self.called(site, OverdefinedReason::Outside.element());
                 }
             },
-            // The address goes through a node of its own, as if it were called through a pointer.
+            // The address has its own node, as in a call through a pointer.
             place => {
                 let node = self.graph.node();
                 self.hold(node, (place, false));
@@ -98,7 +98,7 @@ impl<'s> Flow<'s> {
         self.object_kinds.get(object as usize).copied().unwrap_or(ObjectKind::Unknown)
     }
 
-    /// The site calls what `element` is the address of.
+    /// Join the callee with the address `element` to the site.
     pub(super) fn called(&mut self, site: u32, element: Element) {
         if !self.sites[site as usize].seen.insert(element) {
             return;
@@ -138,7 +138,7 @@ impl<'s> Flow<'s> {
         };
         let entry = offset.is_some_and(|o| self.places.is_entry(atom, o));
         let this = &self.sites[site as usize];
-        // A jump to a place of its own function is no call, and what it does the front end has seen.
+        // A jump within the function is no call; the front end analysed it.
         let stays = this.jump && this.function == function;
         if !entry && stays && offset.is_some() {
             return;
@@ -158,7 +158,7 @@ impl<'s> Flow<'s> {
         self.join_call(&passed, callee);
     }
 
-    /// Control may enter at a label that is a value (`__builtin_longjmp`), with what is passed in any register.
+    /// Control may enter at an address-taken label (`__builtin_longjmp`). Its values may be any argument of the site.
     fn join_label(&mut self, site: u32, function: u32) {
         let summary = self.summary(function);
         if summary.indirect_entry_values.is_empty() {
@@ -175,7 +175,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// Actuals flow to parameters, results back.
+    /// Assign arguments to parameters, and results to the site's results.
     fn join_call(&mut self, passed: &CallInterface<'s>, function: u32) {
         self.functions[function as usize].runs = true;
         let summary = self.summary(function);
@@ -186,7 +186,7 @@ impl<'s> Flow<'s> {
         for (result, value) in pairs(&passed.results, &summary.results) {
             self.graph.assign(first + value.0, passed.first + result.0);
         }
-        // What the callee leaves alone holds behind the call what it held before.
+        // A register that the callee preserves has the same value after the call.
         for (register, before, result) in both(&passed.actuals, &passed.results) {
             if registers::has(summary.preserved, register) {
                 self.graph.assign(passed.first + before.0, passed.first + result.0);
@@ -205,7 +205,7 @@ impl<'s> Flow<'s> {
         }
         for (offset, value) in &summary.stack_parameters {
             let parameter = self.node_of_value(function, *value);
-            // Cells that overlap the parameter's.
+            // The cells that overlap the parameter's.
             let overlaps = |o: i32| (i64::from(o) - i64::from(*offset)).abs() < 8;
             for (_, actual) in passed.stack().filter(|s| overlaps(s.0)) {
                 self.graph.assign(actual, parameter);
@@ -218,7 +218,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// What a call passes on the stack comes into the callee's frame.
+    /// Store the stack arguments of a call in the callee's frame.
     fn give(&mut self, given: PendingStackArguments<'s>, frame: u32) {
         for (offset, actual) in given.cells() {
             if offset + CELL > FIRST_STACK_PARAMETER {
@@ -240,7 +240,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// Somebody looks at what callers pass on the stack: so far nothing of it was said.
+    /// Store the pending stack arguments in a frame, since its stack parameters are read.
     pub(super) fn asked(&mut self, object: u32) {
         if let ObjectKind::Frame(function) = self.kind_of_object(object) {
             let given = std::mem::take(&mut self.pending_stack_arguments[function as usize]);
@@ -248,7 +248,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// External code is called: it may do anything with what the calling convention passes, and return anything.
+    /// Call external code: the arguments by the calling convention escape, and the results may be anything.
     pub(super) fn call_unknown(&mut self, site: u32) {
         let reason = self.callee_reason(site);
         let this = &mut self.sites[site as usize];
@@ -258,7 +258,7 @@ impl<'s> Flow<'s> {
         let passed = this.passed.clone();
         passed.by_convention().for_each(|node| self.graph.let_escape(node, reason));
         if let Some((frame, _)) = passed.in_frame {
-            // All of the frame: more than what is above the callee's stack pointer.
+            // The whole frame escapes, also the part below the callee's stack pointer.
             let whole = self.graph.whole(frame);
             self.graph.let_escape(whole, reason);
         }
@@ -266,7 +266,7 @@ impl<'s> Flow<'s> {
         results.for_each(|node| self.graph.add_unknown(node, OverdefinedReason::Result));
     }
 
-    /// The site calls the unknown, which may be code of the link: it may leave registers alone, and take an argument in rax (`regcall`).
+    /// Call the unknown, which may be code of the link. It may preserve registers, and take an argument in rax (`regcall`).
     pub(super) fn call_unknown_code(&mut self, site: u32) {
         self.call_unknown(site);
         let passed = self.sites[site as usize].passed.clone();
@@ -278,7 +278,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// Why what the site passes escapes.
+    /// The reason why the arguments of the site escape.
     fn callee_reason(&self, site: u32) -> EscapeReason {
         let callee = self.sites[site as usize].callee.map(|node| self.graph.find(node));
         match callee.is_some_and(|node| self.graph.has(node, OVERDEFINED)) {
@@ -287,15 +287,15 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// The site calls code of the link that was not understood: it may look into any register.
+    /// Call code of the link that was not analysed: it may read any register.
     fn pass_all(&mut self, site: u32) {
         let reason = self.callee_reason(site);
         let passed = self.sites[site as usize].passed.clone();
         passed.all().for_each(|node| self.graph.let_escape(node, reason));
     }
 
-    /// Code lives that takes arguments in registers where the psABI passes nothing. Its callers may have got them from theirs, in registers that
-    /// no summary has: all that any analysed function holds escapes.
+    /// Live code takes arguments in registers that the psABI does not use. Its callers may pass such registers on from their own
+    /// callers, which no summary shows. So all values of analysed functions escape.
     pub(super) fn expose_all(&mut self) {
         if !std::mem::replace(&mut self.takes_registers, true) {
             let active = (0..self.functions.len() as u32).filter(|f| self.functions[*f as usize].active);
@@ -303,7 +303,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// All that a function holds escapes.
+    /// All values of a function escape, and all addresses that it takes.
     pub(super) fn expose_values_of(&mut self, function: u32) {
         let (summary, position) = (self.summary(function), self.functions[function as usize].position);
         let first = self.node_of_value(function, ValueIdx(0));

@@ -1,11 +1,10 @@
-//! Solving the constraint graph by wave propagation until the least fixpoint.
+//! Wave propagation (Pereira and Berlin, "Wave propagation and deep propagation for pointer analysis", CGO 2009) to the least
+//! fixpoint.
 //!
-//! What escapes and what may be anything goes before everything else, and the builder is told of what follows from it before
-//! any set is propagated: both cover much of the rest. A node that may be anything is handed no element that has escaped, and one
-//! that besides lets all escape is handed none at all. The other nodes are worked off in rounds, each in the order that the last
-//! search for cycles gave: a node before those that it flows to (Pereira and Berlin, "Wave propagation and deep propagation for
-//! pointer analysis", CGO 2009). Everything only adds, so the order decides the time and not the result, the least
-//! fixpoint, but for which sets exceed a budget ([`budget`](super::budget)).
+//! The marks for escaping and overdefined nodes are propagated first, and their events are handled before any set is propagated.
+//! The marks make many elements redundant: an overdefined node takes no element that escaped, and if its elements also escape, it
+//! takes none. The other nodes are processed in rounds, in the topological order of the last search for cycles. All rules are
+//! monotone, so the order affects only the time, and which sets exceed a budget ([`budget`](super::budget)).
 
 use super::graph::{
     Access, CELL, ComplexConstraint, ConstraintGraph, EscapeReason, Event, MemoryClass, NodeEscape, NodeId,
@@ -14,13 +13,13 @@ use super::graph::{
 use super::sets::{Element, SetId};
 
 impl ConstraintGraph {
-    /// Propagate what escapes and what may be anything.
+    /// Propagate the marks of escaping memory and overdefined nodes.
     pub(super) fn settle(&mut self) {
         loop {
             if let Some(object) = self.work.shared.pop() {
                 self.share(object);
             } else if !self.work.unknown.is_empty() {
-                // In the order of their numbers, so that neighbours in memory follow each other.
+                // In the order of node numbers, for locality of memory accesses.
                 let mut unknown = std::mem::take(&mut self.work.unknown);
                 unknown.sort_unstable();
                 unknown.drain(..).for_each(|id| self.spread(id));
@@ -33,7 +32,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// Propagate until nothing changes or the builder has something to do; that is the result.
+    /// Propagate until nothing changes or the builder must handle events, which are the result.
     pub(super) fn solve(&mut self) -> Vec<Event> {
         loop {
             self.settle();
@@ -56,14 +55,14 @@ impl ConstraintGraph {
         std::mem::take(&mut self.events)
     }
 
-    /// Mark a representative as one that may be anything.
+    /// Mark a representative node as overdefined, and queue it.
     pub(super) fn set_unknown(&mut self, id: NodeId) {
         if self.mark(id, OVERDEFINED) {
             self.work.unknown.push(id);
         }
     }
 
-    /// What follows from it that a node may be anything.
+    /// Propagate the overdefined mark of a node along its edges and constraints.
     fn spread(&mut self, id: NodeId) {
         let id = self.find(id);
         self.renew(id);
@@ -82,10 +81,10 @@ impl ConstraintGraph {
         }
     }
 
-    /// Hand on what a node has got: the whole set, since a set is a number, and telling apart what is new in it takes as long as it saves.
+    /// Propagate the whole set of a node. Finding the new elements would cost as much as it saves.
     fn process_node(&mut self, id: NodeId) {
         let Some(set) = self.receive(id) else { return };
-        // What comes in the meantime goes before the first of each list, and has seen the whole set.
+        // Edges and constraints that are added meanwhile precede the first of each list, and have seen the whole set.
         let node = &self.nodes[id as usize];
         let (mut at, mut using) = (node.edges, node.uses);
         while let Some((to, next)) = self.edges.get(at as usize).copied() {
@@ -106,7 +105,7 @@ impl ConstraintGraph {
         self.work.elements = elements;
     }
 
-    /// What a use says of a set, where that takes no look at its elements; false where it does.
+    /// Apply a constraint to a set as a whole. The result is false if its elements are needed.
     fn apply_whole(&mut self, what: ComplexConstraint, set: SetId) -> bool {
         self.work.steps += 1;
         match what {
@@ -130,7 +129,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// A node that may be anything is used so.
+    /// Apply a constraint of a node that becomes overdefined.
     pub(super) fn apply_unknown(&mut self, what: ComplexConstraint) {
         match what {
             ComplexConstraint::Displace { to, .. } => {
@@ -151,7 +150,7 @@ impl ConstraintGraph {
                     self.copy_memory((from, copy.from.1), (Element::new(SHARED, 0), None), copy.size);
                 }
             }
-            // Only what is known is followed as bytes of text.
+            // Overdefined values need no tracking as bytes of text.
             ComplexConstraint::Code { .. } => {}
             ComplexConstraint::Call { site } => {
                 self.events.push(Event::Called { site, element: Element::OVERDEFINED })
@@ -159,7 +158,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// A node that is used so holds a set.
+    /// Apply a constraint of a node to a set.
     pub(super) fn apply(&mut self, what: ComplexConstraint, set: SetId) {
         if !self.apply_whole(what, set) {
             let elements = self.sets.elements(set).to_vec();
@@ -167,10 +166,10 @@ impl ConstraintGraph {
         }
     }
 
-    /// The same, by the elements of the set.
+    /// Apply a constraint to the elements of a set one by one.
     fn apply_each(&mut self, what: ComplexConstraint, set: SetId, elements: &[Element]) {
         match what {
-            // Of whole sets.
+            // These were applied to the whole set.
             ComplexConstraint::Displace { .. } | ComplexConstraint::Code { .. } => {}
             ComplexConstraint::Load { to, offset, size } => {
                 self.access(Access { offset, size, store: false }, to, (set, elements));
@@ -237,7 +236,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// Somebody reads or writes the bytes of an object: of code they are needed.
+    /// Report that the bytes of an object are read or written, if it is code.
     pub(super) fn touch(&mut self, object: u32) {
         if let Some(of) = self.objects.get_mut(object as usize)
             && of.kind.is_code()

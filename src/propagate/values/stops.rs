@@ -1,7 +1,7 @@
-//! Why addresses of code escaped: the nearest place of each where what isn't followed gets it, for the report.
+//! Explanation of escaped code addresses: for each, the nearest node at which code that is not analysed gets it, for the report.
 //!
-//! A search backwards over the solved graph, from all nodes that escape by themselves; what lies in memory that escaped goes by the
-//! address of that memory. It explains and decides nothing; the place is one of perhaps many.
+//! A breadth-first search backwards over the solved graph, from all nodes whose elements escape for a reason of their own. The
+//! contents of escaped memory have the reason of that memory. The nearest reason may be one of many. The analysis does not use it.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use super::graph::{
 };
 use crate::ids::AtomId;
 
-/// For each code atom whose address escaped, in order: why.
+/// The escape reason of each code atom whose address escaped, in order.
 pub(super) fn stops(flow: &Flow<'_>) -> Vec<(AtomId, EscapeReason)> {
     let escapes = NearestEscapes::new(&flow.graph);
     let mut stops: Vec<(AtomId, EscapeReason)> = Vec::new();
@@ -31,7 +31,7 @@ pub(super) fn stops(flow: &Flow<'_>) -> Vec<(AtomId, EscapeReason)> {
 struct NearestEscapes {
     /// The nearest escape of each representative node, as an index in the graph's list.
     nearest: Vec<Option<u32>>,
-    /// By representative of a cell of memory that escaped: the object.
+    /// By representative of a cell of escaped memory: the object of the cell.
     cells: FxHashMap<NodeId, u32>,
 }
 
@@ -76,7 +76,7 @@ impl NearestEscapes {
         NearestEscapes { nearest, cells }
     }
 
-    /// Why the address of an object escaped.
+    /// The reason why the address of an object escaped.
     fn of(&self, graph: &ConstraintGraph, mut object: u32) -> EscapeReason {
         let mut seen = FxHashSet::default();
         while seen.insert(object) {

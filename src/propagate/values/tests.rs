@@ -22,8 +22,8 @@ use crate::inputs::Inputs;
 use crate::propagate::live;
 use crate::resolve::Prevailing;
 
-/// The fixpoint of modules given as text; names that nothing defines are a library's, with these models, but for `weak_hook` and
-/// `strong_hook`, which nobody defines. Who mentions `unseen_library` has a library without a table.
+/// The fixpoint of modules given as text. Undefined names are functions of a library with these models. `weak_hook` and `strong_hook`
+/// have no definition. A module that refers to `unseen_library` has a library without a table.
 pub(super) fn flow_of(line: &str, texts: &[&str], models: &[(&str, Model)]) -> (ValueFlow, Vec<String>) {
     flow_of_within(line, texts, models, budget::BUDGET)
 }
@@ -69,7 +69,7 @@ pub(super) fn flow_of_within(
         .iter()
         .flat_map(|s| s.atoms.iter().map(|a| String::from_utf8_lossy(s.name(a.name)).into_owned()));
     let flow = flow_within(sources, true, budget);
-    // A report must not change the link.
+    // The report must not change the result.
     let silent = flow_within(sources, false, budget).liveness;
     assert_eq!((&silent.witness, &silent.stub), (&flow.liveness.witness, &flow.liveness.stub));
     (flow, names.collect())
@@ -86,7 +86,7 @@ fn outcome(texts: &[&str], models: &[(&str, Model)]) -> (Vec<String>, Vec<String
     (live, stubs, flow)
 }
 
-/// A module of functions, one a section, of `body` lines, with the accounted references that the lines need.
+/// The text of a module: one function per section, each with the lines of its body and the references that these need.
 pub(super) fn module(functions: &[(&str, &str)], data: &[(&str, &str)], outside: &[&str]) -> String {
     let mut text = "module native pointers\nsymbol \"\"\n".to_owned();
     for (name, _) in functions {
@@ -106,7 +106,7 @@ pub(super) fn module(functions: &[(&str, &str)], data: &[(&str, &str)], outside:
         let lines = body.split(';').map(str::trim).filter(|l| !l.is_empty());
         for (at, line) in (4..).zip(lines) {
             if let Some(target) = line.strip_prefix("mention ") {
-                // Not accounted for.
+                // No constraint accounts for this reference.
                 text += &format!("  address @{at} {target} -4\n");
             } else {
                 let words: Vec<&str> = line.split_whitespace().collect();
@@ -130,12 +130,12 @@ pub(super) fn module(functions: &[(&str, &str)], data: &[(&str, &str)], outside:
     text + &flow
 }
 
-/// Whether the atom of this number is one of code.
+/// Whether the atom of this number is code.
 fn is_code(summary: &ModuleSummary, atom: u32) -> bool {
     summary.atoms[atom as usize].kind == AtomKind::Code
 }
 
-/// The atom that a target is, if the module has it.
+/// The atom of a target that the module defines.
 fn defined(summary: &ModuleSummary, target: Target) -> Option<u32> {
     match target {
         Target::Atom(atom) => Some(atom.0),
@@ -170,7 +170,7 @@ fn select_and_returned_functions_and_recursion() {
     let text = module(
         &[
             ("_start", "call direct choose result rax %0; call indirect %0 result rax %1; call indirect %1"),
-            // Both arms, and itself again.
+            // Both branches, and a recursive call.
             (
                 "choose",
                 "%0 = address f; %0 = address g; result rax %1; %1 = %0; call direct choose result rax %1",
@@ -218,7 +218,7 @@ fn what_escapes_lives() {
     assert_eq!(live, strings(&["t._start", "t.f", "t.g", "table", "more"]));
     assert_eq!(stubs, strings(&["t.h", "t.i"]));
     assert_eq!(flow.sites[0].overdefined, [OverdefinedReason::Parameter]);
-    // The table escapes by an unknown call, and with it all that it leads to.
+    // The table escapes by an unknown call, and so do its functions.
     let body = format!("{body}; call direct outside actual rdi %1");
     let functions = [("_start", body.as_str()), functions[1], functions[2], functions[3], functions[4]];
     let text = module(&functions, &[("table", "0 h; 8 more"), ("more", "0 i")], &["outside"]);
@@ -252,7 +252,7 @@ fn models_of_library_functions() {
                 call direct memcpy actual rsi %0 actual rdi %3; \
                 %5 = load %3 +8 size 8; call indirect %5; %6 = load %4 +8 size 8; call indirect %6",
             ),
-            // What it compares with is an element of the table.
+            // The parameter of the comparison function is an element of the table.
             ("less", "param rsi %0; %1 = load %0 +0 size 8; call indirect %1; param rdi %2"),
             ("f", ""),
             ("g", ""),
@@ -271,7 +271,7 @@ fn models_of_library_functions() {
         ),
         (2, 1, 0)
     );
-    // Without models all of it escapes.
+    // Without models everything escapes.
     assert!(outcome(&[&text], &[]).1.is_empty());
 }
 
@@ -305,16 +305,16 @@ fn memory_that_a_library_owns() {
     };
     let text = text_of(start);
     let (live, stubs, flow) = outcome(&[&text], &models);
-    // The library keeps what the handler returns; what the program stores in a stream it may read from there.
+    // The library keeps the handler's result. The program may read values from a stream that it stored there.
     assert_eq!(live, strings(&["t._start", "t.f", "t.g", "t.i"]));
     assert_eq!(stubs, strings(&["t.h"]));
     let targets: Vec<Vec<AtomId>> =
         flow.sites.iter().map(|s| s.targets.iter().map(|t| t.0).collect()).collect();
-    // Functions that speak of the same memory find what the other one was given.
+    // Functions with models for the same memory return the values that the other one stored.
     let held = vec![AtomId(1), AtomId(4)];
     assert_eq!(targets, [held.clone(), vec![AtomId(2)], held]);
     assert_eq!(flow.statistics.unwrap().overdefined, 0);
-    // Unseen code finds what is stored there.
+    // External code reads the values stored there.
     let text =
         text_of(&format!("{start}; %7 = address h; store %7 -> %2 size 8; call direct open_memstream"));
     let (live, stubs, flow) = outcome(&[&text], &models);
@@ -322,7 +322,7 @@ fn memory_that_a_library_owns() {
     assert_eq!(flow.statistics.unwrap().escaped, 5);
 }
 
-/// An absolute symbol may be a variable: what is stored there escapes, and anything may be found there.
+/// An absolute symbol may be a variable: values stored there escape, and a load may return anything.
 #[test]
 fn memory_at_a_number() {
     let start = "%0 = address f; %1 = address register; store %0 -> %1 size 8; %2 = load %1 +8 size 8; \
@@ -334,7 +334,7 @@ fn memory_at_a_number() {
     assert_eq!(flow.statistics.unwrap().overdefined, 1);
 }
 
-/// Who reads, writes or copies a function needs its bytes, also where nobody looked into it.
+/// A function that is read, written or copied needs its body, also if it was not analysed.
 #[test]
 fn bytes_of_code() {
     let functions = ["read", "written", "from", "to", "unread", "opaque"];
@@ -393,7 +393,7 @@ fn labels_and_functions_that_were_not_understood() {
     );
     let text = text.replace("function [t.plain]\n  entry [t.plain] @0\n", "");
     let (live, stubs, _) = outcome(&[&text], &[]);
-    // `plain` has no summary: all that it refers to, and all that it is passed, lives. A label keeps its function.
+    // `plain` has no summary: its arguments escape, and all functions that it refers to are live. A label keeps its function.
     assert_eq!(live, strings(&["t._start", "t.plain", "t.f", "t.inner", "t.h", "t.taker"]));
     assert_eq!(stubs, strings(&["t.g"]));
 }
@@ -430,7 +430,7 @@ fn what_a_callee_leaves_alone_is_there_behind_the_call() {
     assert_eq!(stubs("preserves rdx xmm0"), strings(&[]));
     assert_eq!(stubs("preserves xmm0"), strings(&["t.f"]));
     assert_eq!(stubs("%0 = address g; result rdx %0"), strings(&["t.f"]));
-    // Code that isn't known leaves rax alone, too, although it takes no argument there.
+    // Unknown code may also preserve rax, although it takes no argument there.
     let call = "%0 = address f; %2 = unknown; call indirect %2 actual rax %0 result rax %1; call indirect %1";
     let text = module(&[("_start", call), ("f", "")], &[], &[]);
     assert_eq!(outcome(&[&text], &[]).1, strings(&[]));

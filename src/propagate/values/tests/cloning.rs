@@ -1,4 +1,4 @@
-//! Functions that hand out memory: each call of one gets objects of its own, and nothing that another way into it does is lost.
+//! Clones of functions that return memory: each call has its own objects, and values of other callers are not lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ fn models() -> [(&'static str, Model); 1] {
     [("malloc", Model { effects: vec![Effect::ReturnsFresh], ..Model::default() })]
 }
 
-/// How many functions each indirect call may go to, and how many clones there are.
+/// The number of targets of each indirect call, and the number of clones.
 fn called(functions: &[(&str, &str)], data: &[(&str, &str)], clones: usize) -> (Vec<usize>, usize) {
     let text = module(functions, data, &["malloc", "unseen"]);
     let budget = budget::Budget { clones, unseen_values: 0, ..budget::BUDGET };
@@ -23,7 +23,7 @@ fn called(functions: &[(&str, &str)], data: &[(&str, &str)], clones: usize) -> (
     (flow.sites.iter().map(count).collect(), flow.statistics.unwrap().clones)
 }
 
-/// Two blocks by the function, with a function stored in each and called from there.
+/// Two calls of `wrapper`. A function is stored in each result and called from there.
 const TWO: &str = "call direct wrapper result rax %0; call direct wrapper result rax %1; %2 = address f; %3 = address g; \
                    store %2 -> %0 size 8; store %3 -> %1 size 8; %4 = load %0 size 8; call indirect %4; \
                    %5 = load %1 size 8; call indirect %5";
@@ -32,14 +32,14 @@ const TWO: &str = "call direct wrapper result rax %0; call direct wrapper result
 fn each_call_gets_memory_of_its_own() {
     let functions = [("_start", TWO), ("wrapper", MALLOC), ("f", ""), ("g", "")];
     assert_eq!(called(&functions, &[], budget::BUDGET.clones), (vec![1, 1], 2));
-    // Beyond the budget they share.
+    // Calls over the budget share one copy.
     assert_eq!(called(&functions, &[], 1), (vec![1, 1], 1));
     assert_eq!(called(&functions, &[], 0), (vec![2, 2], 0));
     let three =
         format!("{TWO}; call direct wrapper result rax %6; store %2 -> %6 size 8; store %3 -> %6 size 8");
     let functions = [("_start", three.as_str()), ("wrapper", MALLOC), ("f", ""), ("g", "")];
     assert_eq!(called(&functions, &[], 1), (vec![1, 2], 1));
-    // By functions that do it for the function, up to three.
+    // Up to three wrapper functions are cloned.
     let outer = "call direct inner result rax %0; %1 = %0 +0; result rax %1";
     let functions = [("_start", TWO), ("wrapper", outer), ("inner", MALLOC), ("f", ""), ("g", "")];
     assert_eq!(called(&functions, &[], budget::BUDGET.clones), (vec![1, 1], 5));
@@ -88,7 +88,7 @@ fn what_is_no_such_function_is_shared() {
         let functions = [("_start", TWO), ("wrapper", wrapper), ("f", ""), ("g", ""), ("plain", "")];
         called(&functions, &[], budget::BUDGET.clones)
     };
-    // It returns other memory, jumps to a value, has a label, or is too large.
+    // It returns other memory, has an indirect jump or a label, or is too large.
     let passed = "call direct malloc result rax %0; %1 = address plain; result rax %1";
     assert_eq!(of(passed).1, 0);
     assert_eq!(of(&format!("{MALLOC}; %2 = address plain; call indirect %2 jump")).1, 0);
@@ -103,14 +103,14 @@ fn functions_that_call_themselves_come_to_an_end() {
         "call direct malloc result rax %1; call direct wrapper result rax %2; %1 = %2; result rax %1";
     let functions = [("_start", TWO), ("wrapper", wrapper), ("f", ""), ("g", "")];
     assert_eq!(called(&functions, &[], budget::BUDGET.clones), (vec![2, 2], 12));
-    // Nothing comes back: those calls have no clone.
+    // Calls that use no result have no clone.
     let wrapper = format!("{MALLOC}; call direct other");
     let other = format!("{MALLOC}; call direct wrapper");
     let functions = [("_start", TWO), ("wrapper", wrapper.as_str()), ("other", &other), ("f", ""), ("g", "")];
     assert_eq!(called(&functions, &[], usize::MAX), (vec![1, 1], 2));
 }
 
-/// Through a pointer, from unseen code, by a jump into it: the function that is shared.
+/// Calls through a pointer and jumps share the original function. External code has its own clone.
 #[test]
 fn other_ways_in_are_not_forgotten() {
     let start = "%0 = address wrapper; call indirect %0 result rax %1; %2 = address f; store %2 -> %1 size 8; \
@@ -125,7 +125,7 @@ fn other_ways_in_are_not_forgotten() {
     let functions = [("_start", escapes.as_str()), functions[1], ("f", ""), ("g", "")];
     let text = module(&functions, &data, &["malloc", "unseen"]);
     let (flow, names) = flow_of("a.o -o out", &[&text], &models());
-    // Unseen code calls a clone of its own, and has other memory than that in which `f` is stored.
+    // External code calls its own clone, and its memory is not the one in which `f` is stored.
     let escaped: Vec<&str> = names.iter().zip(&flow.escaped).filter(|n| *n.1).map(|n| n.0.as_str()).collect();
     assert_eq!(escaped, ["t._start", "t.wrapper"]);
     let shares = budget::Budget { clones: 0, unseen_values: 0, ..budget::BUDGET };
@@ -136,8 +136,8 @@ fn other_ways_in_are_not_forgotten() {
 
 const FUNCTIONS: usize = 5;
 
-/// A program in which functions call only later ones directly. The last two allocate, the others store functions in blocks of theirs
-/// and call what they find in some.
+/// A program without direct recursion. The last two functions allocate. The others store functions in their blocks and call functions
+/// from some blocks.
 fn program(choices: &mut super::random::Choices<'_>) -> Vec<Vec<String>> {
     (0..FUNCTIONS)
         .map(|own| if own < FUNCTIONS - 2 { user(own, choices) } else { allocator(own, choices) })
@@ -190,7 +190,7 @@ fn allocator(own: usize, choices: &mut super::random::Choices<'_>) -> Vec<String
     lines
 }
 
-/// The same program with a copy of each function for each direct call of it, and the function that all else enters.
+/// The same program with a copy of each function for each direct call, and the original for all other callers.
 fn copied(bodies: &[Vec<String>]) -> Vec<(String, String)> {
     fn copy(bodies: &[Vec<String>], of: usize, name: &str, out: &mut Vec<(String, String)>) {
         let at = out.len();
@@ -214,7 +214,7 @@ fn copied(bodies: &[Vec<String>]) -> Vec<(String, String)> {
     out
 }
 
-/// The answer, and how many clones it took.
+/// The solver's answer, and the number of clones that it made.
 fn run(functions: &[(String, String)], clones: usize) -> (OracleAnswer, usize) {
     let functions: Vec<(&str, &str)> = functions.iter().map(|f| (f.0.as_str(), f.1.as_str())).collect();
     let text = module(&functions, &[], &["malloc"]);
@@ -223,14 +223,14 @@ fn run(functions: &[(String, String)], clones: usize) -> (OracleAnswer, usize) {
     (answer(&flow, &names), flow.statistics.as_ref().unwrap().clones)
 }
 
-/// The name of the function that a copy is of.
+/// The name of the original function of a copy.
 fn original(name: &str) -> String {
     name.split('_').next().unwrap().to_owned()
 }
 
 type ResolvedSite = (BTreeSet<String>, bool);
 
-/// By caller and offset: what is called, and whether that may be anything.
+/// By caller and offset: the targets, and whether the site is overdefined.
 fn sites(of: &OracleAnswer) -> BTreeMap<(String, u64), ResolvedSite> {
     let mut sites: BTreeMap<(String, u64), ResolvedSite> = BTreeMap::new();
     for (caller, offset, targets, unknown) in &of.2 {
@@ -241,7 +241,7 @@ fn sites(of: &OracleAnswer) -> BTreeMap<(String, u64), ResolvedSite> {
     sites
 }
 
-/// Whether `more` has all that `less` has.
+/// Whether `more` includes every fact of `less`.
 fn covers(more: &OracleAnswer, less: &OracleAnswer) -> bool {
     let live: BTreeSet<String> = more.0.iter().map(|n| original(n)).collect();
     let found = sites(more);
@@ -264,11 +264,11 @@ proptest! {
             bodies.iter().enumerate().map(|(i, b)| (format!("f{i}"), b.join(";"))).collect();
         let none = run(&own, 0).0;
         let (ours, clones) = run(&own, usize::MAX);
-        // With as many clones the work may be too much, and the answer says less.
+        // With so many clones the budget may be exceeded, and the answer is less precise.
         prop_assume!(clones < MIN_CLONES);
         prop_assert!(covers(&none, &ours), "{own:?}");
         let (all, clones) = run(&copies, usize::MAX);
-        // Copies have clones for calls through pointers. With too few of these, calls share one, and the answer says less.
+        // Copies have clones for indirect calls. If there are too few clones, calls share one, and the answer is less precise.
         prop_assume!(clones < MIN_CLONES);
         prop_assert!(covers(&ours, &all), "{own:?}");
     }

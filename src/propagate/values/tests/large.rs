@@ -1,11 +1,11 @@
-//! Large programs made up from a seed, in about the mixture of sqlite3's: what must not depend on threads and order, and
-//! what a million constraints cost.
+//! Large random programs with about the mixture of constraints of sqlite3. They test that the result does not depend on threads and
+//! order, and measure the cost of a million constraints.
 
 use std::fmt::Write;
 
 use super::*;
 
-/// A stream of numbers (Knuth's MMIX generator).
+/// A linear congruential generator (Knuth's MMIX).
 struct KnuthStream(u64);
 
 impl KnuthStream {
@@ -15,13 +15,13 @@ impl KnuthStream {
     }
 }
 
-/// Constraints of a function, calls among them.
+/// The number of constraints of a function, calls included.
 const LINES: usize = 60;
-/// How many values each function of the random program has.
+/// The number of values of each function.
 const VALUES: usize = 40;
 
-/// The body of a function. Of a hundred lines 45 copy, 12 displace, 12 load, 7 store, 3 make addresses, and the others call: those
-/// near it, mostly, and one in twelve through a pointer.
+/// The body of a function. Of a hundred lines 45 copy, 12 displace, 12 load, 7 store, 3 take addresses, and the others call. Most calls
+/// are to neighbouring functions, and one in twelve is indirect.
 fn body(numbers: &mut KnuthStream, own: usize, functions: usize, data: usize) -> String {
     let mut body = "param rdi %0; param rsi %1; param rdx %2; result rax %3".to_owned();
     for _ in 0..LINES {
@@ -48,7 +48,7 @@ fn body(numbers: &mut KnuthStream, own: usize, functions: usize, data: usize) ->
     body
 }
 
-/// A program of so many constraints; `backwards`: its functions the other way round.
+/// A program with so many constraints; `backwards` reverses the order of its functions.
 fn program(seed: u64, constraints: usize, backwards: bool) -> String {
     let (functions, data) = (constraints / LINES, constraints / LINES / 4);
     let mut numbers = KnuthStream(seed);

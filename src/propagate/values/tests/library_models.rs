@@ -1,4 +1,4 @@
-//! Addresses that go through files, and calls of the unknown, from summary text.
+//! Tests of addresses that are written to files, and of unknown calls, from summary text.
 
 use summaries::models::{Effect, ExposedArguments, Model, Source};
 
@@ -17,7 +17,7 @@ fn models() -> [(&'static str, Model); 6] {
     ]
 }
 
-/// What is stubbed of `_start`, with that body, `f`, and `table`, which holds `g`.
+/// The stubs among `_start` with this body, `f`, `h`, and `g`, whose address is in `table`.
 fn stubs(body: &str) -> Vec<String> {
     let text = module(
         &[("_start", body), ("f", ""), ("g", ""), ("h", "param rdi %0; call direct printf actual rsi %0")],
@@ -31,18 +31,18 @@ fn stubs(body: &str) -> Vec<String> {
 fn an_address_comes_back_from_text() {
     let addresses = "%0 = address table; %1 = address f";
     let print = "call direct printf actual rsi %0; call direct strtoul result rax %2";
-    // Data is found again, and what it holds, but no other address.
+    // The address of data is read again, but not the address of `f`.
     let found = format!("{addresses}; {print}; %3 = load %2 size 8; call indirect %3");
     assert_eq!(stubs(&found), strings(&["t.f"]));
     assert_eq!(stubs(&format!("{addresses}; {print}")), strings(&["t.f", "t.g"]));
-    // Wherever the text was written.
+    // The same with text that another function wrote.
     let elsewhere = found.replace("printf actual rsi", "snprintf actual rcx");
     assert_eq!(stubs(&elsewhere), strings(&["t.f"]));
 }
 
 #[test]
 fn text_that_was_made_of_the_unknown() {
-    // `h` escapes and prints what it is passed: any function that escaped is called with `f`.
+    // `h` escapes and prints its argument: any function that escaped is called with `f`.
     let parse = "%1 = address f; call direct strtoul result rax %2; call indirect %2 actual rdi %1";
     let escape = "%0 = address h; call direct unseen actual rdi %0; %9 = address table";
     assert_eq!(stubs(&format!("{parse}; %0 = address h")), strings(&["t.f", "t.h"]));
@@ -56,7 +56,7 @@ fn bytes_go_through_files_one_by_one() {
     assert_eq!(stubs(through), strings(&["t.f"]));
 }
 
-/// The address of code escapes by being printed, or used as a number, and that of data does not.
+/// A code address escapes if it is printed or used as a number; an address of data does not.
 #[test]
 fn what_is_used_otherwise_escapes() {
     for call in ["printf actual rsi %0", "snprintf actual rcx %0", "seek actual rsi %0"] {
@@ -75,7 +75,7 @@ fn what_is_used_otherwise_escapes() {
     );
 }
 
-/// What escaped is the unknown to a value that may be anything, and is not followed there by itself.
+/// Functions that escaped are covered by the unknown, so an overdefined callee needs no own edges to them.
 #[test]
 fn calls_of_the_unknown_do_all_that_calls_of_what_escaped_do() {
     let holds = Model { effects: vec![Effect::Holds(Source::Argument(0))], ..Model::default() };
@@ -85,7 +85,7 @@ fn calls_of_the_unknown_do_all_that_calls_of_what_escaped_do() {
         let text = module(&[("_start", start), ("f", f), ("g", "")], &[], &["keep", "kept"]);
         outcome(&[&text], &models).1
     };
-    // A label, and a function.
+    // The callee is a label or a function.
     for (offset, taken) in [(8, "atlabel %0"), (0, "param rdi %0")] {
         for unknown in ["", "; %4 = unknown"] {
             let start = format!(
@@ -94,7 +94,7 @@ fn calls_of_the_unknown_do_all_that_calls_of_what_escaped_do() {
             assert_eq!(gone(&start, &format!("{taken}; call indirect %0")), strings(&[]), "{start} {taken}");
         }
     }
-    // What a library keeps for the program.
+    // The callee is a library function that keeps its argument.
     for unknown in ["", "; %4 = unknown"] {
         let start = format!(
             "%4 = address keep{unknown}; escape %4; %5 = address f; call indirect %4 actual rdi %5; \
@@ -104,7 +104,7 @@ fn calls_of_the_unknown_do_all_that_calls_of_what_escaped_do() {
     }
 }
 
-/// What is asked for weakly and nobody defines is null, unless something may be loaded that defines it after all.
+/// An undefined weak symbol is null, unless a library that is loaded at run time may define it.
 #[test]
 fn hooks_that_nobody_defines() {
     let calls = |hook: &str, further: &str, line: &str| {

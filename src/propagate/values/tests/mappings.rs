@@ -1,10 +1,10 @@
-//! What becomes of the address of a function that maps memory, from summary text.
+//! Tests of functions that map memory at a chosen address, from summary text.
 
 use summaries::models::{Effect, Model, PassedArgument, ResultUse, Source};
 
 use super::{budget, flow_of_within, module};
 
-/// Who may choose a place: `Some(None)` is whoever gets the address. `elsewhere` are functions besides `_start`.
+/// The code that maps memory; `Some(None)` if the address escaped. `elsewhere` has the functions other than `_start`.
 fn chooses(
     start: &str,
     elsewhere: &[(&str, &str)],
@@ -41,15 +41,15 @@ fn who_gets_what_maps_memory() {
     let leave = ("f", "param rsi %0; call indirect %0");
     let by = |name: &str| Some(Some(format!("t.{name}")));
     for (start, f, expected) in [
-        // By its name, which the front end looks at, or not at all.
+        // Direct calls, which the front end checks, or no call.
         ("call direct mmap", call, None),
         ("call direct shmat", call, None),
         ("%0 = address mmap", call, None),
         ("%0 = address puts; call indirect %0", call, None),
-        // Where a library function finds nothing.
+        // In a register that library functions do not read.
         ("%0 = address shmat; call direct puts actual r10 %0", call, None),
         ("%0 = address mmap; call direct f actual rdi %0", leave, None),
-        // Through a pointer.
+        // Calls through a pointer.
         ("%0 = address mmap; call indirect %0", call, by("_start")),
         ("%0 = address mmap; call direct f actual rdi %0", call, by("f")),
         (
@@ -58,7 +58,7 @@ fn who_gets_what_maps_memory() {
             by("_start"),
         ),
         ("%0 = address mmap; call direct atexit actual rdi %0", call, by("_start")),
-        // To whoever it may be.
+        // The address escapes.
         ("%0 = address mmap; escape %0", call, Some(None)),
         ("%0 = address shmat; call direct shmat actual rdi %0", call, Some(None)),
         ("%0 = address mmap; %1 = unknown; store %0 -> %1 +0 size 8", call, Some(None)),
@@ -69,22 +69,22 @@ fn who_gets_what_maps_memory() {
     }
 }
 
-/// What is not told by an element of its own.
+/// Cases in which the function's address has no element of its own.
 #[test]
 fn who_may_get_what_maps_memory() {
     let take = "%0 = address mmap";
     let by_start = Some(Some("t._start".to_owned()));
-    // A function of the link, and one that another library's may replace.
+    // A function of the link, and one that a definition in a library may replace.
     assert_eq!(chooses(take, &[("mmap", "")], LINE, budget::BUDGET), by_start);
     assert_eq!(chooses("call direct mmap", &[("mmap", "")], LINE, budget::BUDGET), None);
     let shared = "a.o -shared -u _start -o out";
     assert_eq!(chooses(take, &[], shared, budget::BUDGET), by_start);
     assert_eq!(chooses("call direct mmap", &[], shared, budget::BUDGET), None);
-    // An indirect function has a name of its own.
+    // An indirect function has a different name.
     let resolve = [("resolved", "%0 = address mmap; result rax %0")];
     assert_eq!(chooses("call direct resolved", &resolve, LINE, budget::BUDGET), Some(None));
     assert_eq!(chooses("call direct resolved", &[("resolved", "result rax %0")], LINE, budget::BUDGET), None);
-    // The fixpoint was too much work.
+    // The fixpoint exceeds the budget.
     let small = budget::Budget { free: 0, steps: [0, 9999, 9999], most: [0, 9999, 9999], ..budget::BUDGET };
     let work = "; %1 = address f; %2 = address table; store %1 -> %2 +0 size 8; %3 = load %2 +0 size 8; call indirect %3";
     assert!(chooses(&format!("{take}{work}"), &[("f", "")], LINE, small).is_some());

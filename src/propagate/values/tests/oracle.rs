@@ -1,8 +1,7 @@
-//! The same fixpoint by the plainest means: every rule again and again over plain sets, until nothing changes.
+//! Oracle: the same fixpoint by naive iteration of all rules over plain sets, until nothing changes.
 //!
-//! It shares no code with the solver: one module, each function in a section of its own with its entry at 0, symbols that
-//! mean the start of an atom. What it knows of sets of addresses is their definition: more than 16 offsets of one object
-//! are the unknown one.
+//! It shares no code with the solver. Its input is one module, with one section per function, entries at offset 0, and symbols at the
+//! start of atoms. More than 16 offsets of one object are the unknown one, by definition.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +15,10 @@ use summaries::registers::{CONVENTIONAL, RAX};
 use summaries::relation::{Callee, Constraint, FunctionSummary, Place};
 use summaries::{AtomIdx, ModuleSummary, ReferenceKind};
 
-/// Where a call goes: atoms, each with its offset where that is known.
+/// The targets of a call: atoms, each with its offset if it is known.
 type Targets = BTreeSet<(u32, Option<i64>)>;
 
-/// The owner of unknown code: a library outside of the link, the link, or either where an unknown address leads.
+/// The owner of unknown code: a library outside of the link, the link, or either if the address is unknown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UnknownCode {
     Library,
@@ -32,21 +31,21 @@ pub(super) struct Oracle {
     pub(super) live: BTreeSet<u32>,
     mentioned: BTreeSet<u32>,
     sets: BTreeMap<OracleNode, BTreeSet<Address>>,
-    /// The targets of each (function, site), and whether the unknown is among them.
+    /// The targets of each (function, site), and whether it is overdefined.
     pub(super) sites: BTreeMap<(usize, usize), (Targets, bool)>,
     changed: bool,
-    /// Unknown code looks into every register of its callers.
+    /// Unknown code may read every register of its callers.
     unknown_takes_all: bool,
-    /// The copies of functions that unseen code enters. They have the numbers behind those of the functions.
+    /// The copies of functions that external code enters. Their numbers follow those of the functions.
     entered: BTreeSet<usize>,
-    /// Atoms that the root is, or that code refers to which was not understood or does not account for it: live or not.
+    /// The root, and atoms to which a reference exists that no analysed function accounts for.
     outside: BTreeSet<u32>,
-    /// Calls, by function, site and callee, that pass nothing to the function itself, since its copy stands for them.
+    /// Calls (function, site, callee) that pass nothing to the shared function, since its copy stands for them.
     left_out: BTreeSet<(usize, usize, u32)>,
-    /// Calls have copies of their callees, where the solver has clones. By caller, site and callee: the copy.
+    /// Calls have copies of their callees, as the solver has clones. The keys of `copies` are caller, site and callee.
     has_copies: bool,
     copies: BTreeMap<(usize, usize, usize), usize>,
-    /// By copy for a call: the number of such calls that lead to it, and whether unseen code entered the first caller.
+    /// By copy for a call: the length of the chain of such calls, and whether external code entered the first caller.
     contexts: BTreeMap<usize, (usize, bool)>,
     /// Functions and copies that something calls or enters.
     runs: BTreeSet<usize>,
@@ -57,7 +56,7 @@ impl Oracle {
         Oracle::run_without(summary, root, has_copies, BTreeSet::new())
     }
 
-    /// The calls that the solver may leave out: a site that may call anything calls the copy of each function that escaped.
+    /// The calls that the solver may skip: an overdefined site calls the copy of each function that escaped.
     pub(super) fn covered_calls(&self, summary: &ModuleSummary) -> BTreeSet<(usize, usize, u32)> {
         let escaped = |atom: &u32| {
             let is_own = |a: &Address| matches!(a, Some((OracleObject::Atom(of), _)) if of == atom);
@@ -66,7 +65,7 @@ impl Oracle {
         let functions = summary.functions.iter().filter(|f| has_own_copy(f)).map(|f| f.atom.0);
         let functions: Vec<u32> = functions.filter(escaped).collect();
         let sites = self.sites.iter().filter(|(_, site)| site.1).map(|(at, _)| *at);
-        // In whichever copy of the caller.
+        // The same site in any copy of the caller.
         sites
             .map(|(f, site)| (f % summary.functions.len(), site))
             .flat_map(|(f, site)| functions.iter().map(move |atom| (f, site, *atom)))
@@ -93,7 +92,7 @@ impl Oracle {
         }
     }
 
-    /// Once code was exposed, a site that calls no code may call anything.
+    /// Once code addresses were exposed, a site without known callees may call anything.
     fn call_numbers(&mut self, summary: &ModuleSummary) {
         let is_code = |a: &Address| match a {
             Some((OracleObject::Atom(atom), _)) => is_code(summary, *atom),
@@ -162,7 +161,7 @@ impl Oracle {
         self.changed |= self.live.insert(atom);
     }
 
-    /// Whoever reads or writes code needs its bytes.
+    /// An access to the bytes of code keeps its body.
     fn touch(&mut self, summary: &ModuleSummary, a: Address) {
         if let Some((OracleObject::Atom(atom), _)) = a
             && is_code(summary, atom)
@@ -231,7 +230,7 @@ impl Oracle {
 
     fn label(&mut self, function: &FunctionSummary, f: usize) {
         self.changed |= self.runs.insert(f);
-        // A library may jump to the label. Every register of its caller then has the value that it had there.
+        // A library may jump to the label, where the registers of its caller have the same values as in the caller.
         if !function.indirect_entry_values.is_empty() && !self.unknown_takes_all {
             (self.unknown_takes_all, self.changed) = (true, true);
         }
@@ -243,7 +242,7 @@ impl Oracle {
         }
     }
 
-    /// An atom without a summary: all that it mentions escapes.
+    /// An atom without a summary: all addresses that it takes escape.
     fn plain(&mut self, summary: &ModuleSummary, atom: u32) {
         for r in summary.references_of(AtomIdx(atom)) {
             let Some(target) = defined(summary, r.target) else {
@@ -300,7 +299,7 @@ impl Oracle {
                 if let (Callee::Direct { .. }, Some((OracleObject::Atom(atom), _))) = (site.callee, address)
                     && !is_code(summary, atom)
                 {
-                    // Code in a section of data.
+                    // The callee is code in a section of data.
                     self.live(atom);
                     self.add(OracleNode::Escaped, Some((OracleObject::Atom(atom), None)));
                     self.call_unknown(summary, f, i, UnknownCode::Pointer);
@@ -412,7 +411,7 @@ impl Oracle {
         self.touch(summary, from.0);
         self.touch(summary, to.0);
         let outside = |a: Address| a.is_none_or(|a| is_foreign(summary, a.0));
-        // What is read of the source: by cell, and what lies above.
+        // The nodes of the source that the copy reads: cells, and the part above the frame.
         let read = |node: OracleNode, x: Option<i64>| match (node, x) {
             (OracleNode::Cell(_, cell), Some(x)) => {
                 cell >= x.div_euclid(8) && (size == 0 || cell * 8 < x + i64::from(size))
@@ -458,7 +457,7 @@ impl Oracle {
         let mut entry = self.sites.remove(&(f, number)).unwrap_or_default();
         let Some((OracleObject::Atom(atom), offset)) = code else {
             let escaped = self.set(OracleNode::Escaped);
-            // Memory that unseen code has may hold code.
+            // Memory that external code has may contain code.
             let memory = callee.filter(|c| c.0 != OracleObject::External);
             let runs = memory.is_some_and(|c| escaped.iter().flatten().any(|e| e.0 == c.0));
             let unknown = runs || callee.is_none_or(|c| c.0 == OracleObject::External);
@@ -544,7 +543,7 @@ impl Oracle {
         }
     }
 
-    /// The copy of a function that a call leads to, or the function itself. A copy that unseen code enters calls other such copies.
+    /// The copy of a function that a call joins, or the function itself. A copy for external code calls other such copies.
     fn copy_for(
         &mut self,
         summary: &ModuleSummary,

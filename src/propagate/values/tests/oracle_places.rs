@@ -1,4 +1,4 @@
-//! The oracle's view of a module: places, objects, and the functions that have a copy.
+//! Places, objects and copied functions of a module, as the oracle defines them.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::propagate::values::function_clone::Dependence;
 use summaries::relation::{Callee, FunctionSummary};
 use summaries::{AtomIdx, ModuleSummary, Target};
 
-/// (object, offset); `None` is the unknown.
+/// An address as (object, offset); `None` is the unknown.
 pub(super) type Address = Option<(OracleObject, Option<i64>)>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,7 +23,7 @@ pub(super) enum OracleNode {
     Value(usize, u32),
     Cell(OracleObject, i64),
     Anywhere(OracleObject),
-    /// Passed on the stack by unseen code.
+    /// The stack parameters that external code passes.
     Above(OracleObject),
     Escaped,
 }
@@ -50,12 +50,14 @@ pub(super) fn entered_from_outside(summary: &ModuleSummary, root: u32) -> BTreeS
     found
 }
 
-/// Whether unseen code enters a copy: control enters the function at its entry, and leaves it by returns and direct calls.
+/// Whether external code enters a copy of the function: control enters it only at its entry, and leaves it only by returns and direct
+/// calls.
 pub(super) fn has_own_copy(function: &FunctionSummary) -> bool {
     function.indirect_entry_values.is_empty() && function.call_sites.iter().all(|c| !c.jump)
 }
 
-/// How a function depends on its caller. The rule is the solver's: it says which calls have copies, and not what copies hold.
+/// How a function depends on its caller. The oracle uses the solver's rule to choose the calls with copies, but not to analyse the
+/// copies.
 pub(super) fn dependence(summary: &ModuleSummary, g: usize, depth: usize) -> Dependence {
     let function = &summary.functions[g];
     if !may_be_cloned(function) {
@@ -73,12 +75,12 @@ pub(super) fn dependence(summary: &ModuleSummary, g: usize, depth: usize) -> Dep
     dependence_on_caller(function, &calls.collect::<Vec<_>>())
 }
 
-/// The summary of a function, or of its copy that unseen code enters.
+/// The summary of a function, or of its copy for external code.
 pub(super) fn function_of(summary: &ModuleSummary, f: usize) -> &FunctionSummary {
     &summary.functions[f % summary.functions.len()]
 }
 
-/// Whether a load from the object may give any address, and stores to it escape: it is external, or code that was not understood.
+/// Whether a load from the object may return any address, and stores escape: it is external, or code that was not analysed.
 pub(super) fn is_foreign(summary: &ModuleSummary, object: OracleObject) -> bool {
     let OracleObject::Atom(atom) = object else { return object == OracleObject::External };
     let is_of = |f: &FunctionSummary| f.atom.0 == atom || f.parts.iter().any(|p| p.0 == atom);
@@ -92,7 +94,7 @@ pub(super) fn address(summary: &ModuleSummary, target: Target, offset: i64) -> A
     }
 }
 
-/// The node for a store at an unknown place behind `start`. In a frame, stack parameters have one of their own.
+/// The node for a store at an unknown offset from `start` on. The stack parameters of a frame have their own node.
 pub(super) fn unplaced(object: OracleObject, start: Option<i64>) -> OracleNode {
     match (object, start) {
         (OracleObject::Frame(_), Some(8..)) => OracleNode::Above(object),
@@ -100,7 +102,7 @@ pub(super) fn unplaced(object: OracleObject, start: Option<i64>) -> OracleNode {
     }
 }
 
-/// An offset that leaves its object too far is unknown.
+/// An address whose offset is too far outside of its object has an unknown offset.
 pub(super) fn bounded(
     summary: &ModuleSummary,
     object: OracleObject,

@@ -1,4 +1,5 @@
-//! Random programs: the same answer as the oracle, in any order of modules, functions and constraints, on any number of threads.
+//! Property tests: random programs have the oracle's answer, in any order of modules, functions and constraints, with any number of
+//! threads.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use crate::propagate::values::budget::{BUDGET, Budget};
 const FUNCTIONS: usize = 6;
 const DATA: usize = 3;
 
-/// A stream of choices; at its end every choice is the first.
+/// A stream of random choices; after its end every choice is the first.
 pub(super) struct Choices<'b>(pub(super) std::slice::Iter<'b, u8>);
 
 impl Choices<'_> {
@@ -137,7 +138,7 @@ pub(super) fn text(program: &[(String, String, bool, bool)], data: &[(String, St
             text = text.replace(&head, &format!("function [t.{name}] frame\n"));
         }
         if !understood {
-            // Its lines go with the head, up to the next function.
+            // These lines belong to the header, until the next function.
             let head = if *frame { format!("function [t.{name}] frame\n") } else { head };
             let start = text.find(&head).unwrap();
             let end = text[start + 8..].find("function ").map_or(text.len(), |e| start + 8 + e);
@@ -147,7 +148,7 @@ pub(super) fn text(program: &[(String, String, bool, bool)], data: &[(String, St
     text
 }
 
-/// What must not depend on order: the live atoms, the stubs and the resolved sites, by name.
+/// The facts that must not depend on order: the live atoms, the stubs and the resolved sites, by name.
 pub(super) type OracleAnswer =
     (BTreeSet<String>, BTreeSet<String>, BTreeSet<(String, u64, BTreeSet<(String, Option<i64>)>, bool)>);
 
@@ -166,8 +167,8 @@ pub(super) fn answer(flow: &ValueFlow, names: &[String]) -> OracleAnswer {
     )
 }
 
-/// The least and the most that the solver may find. They differ where a site that may call anything has a function that escaped among its
-/// callees: the solver joins the two if it finds the function first.
+/// The least and the greatest answer that is correct. They differ if a known callee of an overdefined site escaped. The solver joins the
+/// two if it finds the callee before the unknown.
 fn expected_between(text: &str, has_copies: bool) -> (OracleAnswer, OracleAnswer) {
     let summary = summaries::text::parse(text).unwrap();
     let most = Oracle::run(&summary, 0, has_copies);
@@ -175,9 +176,9 @@ fn expected_between(text: &str, has_copies: bool) -> (OracleAnswer, OracleAnswer
     (answer_of(&summary, &least), answer_of(&summary, &most))
 }
 
-/// Whether `more` keeps and calls all that `less` does.
+/// Whether `more` includes every live atom, stub and callee of `less`.
 fn is_within(less: &OracleAnswer, more: &OracleAnswer) -> bool {
-    // A stub of `less` lives in `more`, or is a stub there too.
+    // A stub in `less` is live or a stub in `more`.
     more.0.is_superset(&less.0)
         && less.1.iter().all(|stub| more.0.contains(stub) || more.1.contains(stub))
         && less.2.iter().all(|(caller, offset, targets, unknown)| {
@@ -213,12 +214,12 @@ fn answer_of(summary: &summaries::ModuleSummary, oracle: &Oracle) -> OracleAnswe
     (oracle.live.iter().map(|a| name(*a)).collect(), oracle.stubs().iter().map(|a| name(*a)).collect(), sites)
 }
 
-/// Solve with copies that are pairwise however many pairs they are of.
+/// Solve with pairwise copies, without a budget of pairs.
 fn run(text: &str) -> OracleAnswer {
     run_alike(text, BUDGET.alike, BUDGET.room)
 }
 
-/// The same, with sets of so many elements and more accessed as large ones, and forgotten as soon as that can be.
+/// The same. Sets with at least `alike` elements have group nodes, and unused sets are collected at once.
 fn run_alike(text: &str, alike: usize, room: usize) -> OracleAnswer {
     let budget = Budget { alike, room, pairs: usize::MAX, clones: 0, ..BUDGET };
     let (flow, names) = flow_of_within("a.o -e f0 -o out", &[text], &[], budget);
@@ -239,7 +240,7 @@ proptest! {
         }
     }
 
-    /// Clones for calls hold what copies of the functions hold.
+    /// Clones for calls have the same solution as copies of the functions.
     #[test]
     fn clones_are_between_the_oracles(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let mut choices = Choices(bytes.iter());
@@ -251,7 +252,7 @@ proptest! {
         prop_assert!(is_within(&least, &found) && is_within(&found, &most), "{least:?}\n{found:?}\n{most:?}\n{text}");
     }
 
-    /// A budget that every program exceeds loses nothing.
+    /// Every program exceeds this budget, and the result remains sound.
     #[test]
     fn what_is_over_budget_only_adds(
         bytes in prop::collection::vec(any::<u8>(), 0..400),

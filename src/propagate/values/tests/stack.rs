@@ -1,4 +1,4 @@
-//! What calls pass on the stack: in cells and in frames, to whoever looks there, whenever and however.
+//! Tests of stack arguments: passed in cells and in frames, read in cells and in frames, in any order.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn the_stack_carries_arguments() {
     assert_eq!(targets, [2, 1, 0]);
 }
 
-/// What lies somewhere in the caller's frame is passed to stack parameters, and to nothing below them.
+/// Values at an unknown offset of the caller's frame reach the stack parameters, and no cells below them.
 #[test]
 fn what_is_passed_in_a_frame_stays_above() {
     for offset in ["-64", "unknown"] {
@@ -50,7 +50,7 @@ fn what_is_passed_in_a_frame_stays_above() {
     }
 }
 
-/// How many functions each indirect call may go to; `frames` have their frames as objects.
+/// The number of targets of each indirect call; functions in `frames` have their frames as objects.
 fn called(text: &str, frames: &[&str], budget: budget::Budget) -> Vec<usize> {
     let framed = |text: String, name: &&str| {
         text.replace(&format!("function [t.{name}]"), &format!("function [t.{name}] frame"))
@@ -62,7 +62,7 @@ fn called(text: &str, frames: &[&str], budget: budget::Budget) -> Vec<usize> {
 
 #[test]
 fn who_copies_what_is_passed_finds_it() {
-    // Before and after somebody looks there, by a cell and by a frame.
+    // Arguments are passed before and after the first read, by a cell and by a frame.
     let start = "%0 = address f; call direct copier stack 16 %0; call direct reader; call direct later";
     let later = "%9 = frame -64; %0 = address g; %1 = address h; call direct copier stack 8 %0; \
                  store %1 -> %9 +24 size 8; call direct copier instack -64";
@@ -82,7 +82,7 @@ fn who_copies_what_is_passed_finds_it() {
     assert_eq!(called(&text, &["copier", "later"], budget::BUDGET), [1, 1, 1]);
 }
 
-/// A part that is mentioned by itself brings neither its function nor what that calls, which references don't reach either.
+/// A part of a function whose own address is taken keeps neither the function nor its callees, if no reference reaches them.
 #[test]
 fn no_more_lives_than_references_reach() {
     let functions = [("_start", "mention cold"), ("whole", "call direct other"), ("cold", ""), ("other", "")];

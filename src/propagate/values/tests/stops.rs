@@ -1,17 +1,17 @@
-//! Why an address escaped, from summary text.
+//! Tests of escape reasons, from summary text.
 
 use summaries::models::{Effect, Model};
 
 use super::super::budget::{BUDGET, Budget};
 use super::{EscapeReason, flow_of, flow_of_within, module};
 
-/// Why the address of `f` escaped, if it did.
+/// The reason why the address of `f` escaped, if it did.
 fn why(start: &str, functions: &[(&str, &str)]) -> Option<EscapeReason> {
     let keeps = Model { effects: vec![Effect::Escapes(0)], ..Model::default() };
     let functions: Vec<_> = [("_start", start), ("f", "")].iter().chain(functions).copied().collect();
     let text = module(&functions, &[("table", "0 [t.f] 0"), ("cell", "")], &["unseen", "keep"]);
     let models = [("keep", keeps)];
-    // Whatever is allowed, a report is told and changes nothing (`flow_of_within` holds that).
+    // With any budget the report must not change the result, which `flow_of_within` checks.
     for free in 0..40 {
         let small = Budget { free, steps: [0, 1, 2], most: [usize::MAX; 3], ..BUDGET };
         flow_of_within("a.o -o out", &[&text], &models, small);
@@ -35,14 +35,14 @@ fn each_way_out_is_told() {
         ("%0 = address f; call direct keep actual rdi %0", Some(CalleeWithoutSummary)),
         ("%0 = address f; %1 = unknown; call indirect %1 actual rdi %0", Some(OverdefinedCallee)),
         ("%0 = address f; %1 = unknown; store %0 -> %1 +0 size 8", Some(Stored)),
-        // By way of memory whose address escapes: what let that escape.
+        // By memory whose address escapes: the reason is that of the memory.
         ("%0 = address table; call direct unseen actual rdi %0", Some(CalleeWithoutSummary)),
         ("%0 = address table; escape %0", Some(FrontEnd)),
         (
             "%0 = address f; %1 = address cell; store %0 -> %1 +0 size 8; call direct unseen actual rdi %1",
             Some(CalleeWithoutSummary),
         ),
-        // By way of a copy of it.
+        // By a copy of the address.
         ("%0 = address f; %1 = %0 +0; %2 = %1 unknown; escape %2", Some(FrontEnd)),
     ] {
         assert_eq!(why(start, &[]), expected, "{start}");
