@@ -1,8 +1,8 @@
-//! Collects the constraints of one function and turns them into its summary.
+//! Constraint generation for one function: collects its constraints and turns them into its summary.
 //!
-//! Values are made by key, so that walking the code again makes the same ones. The frame is in registers, so to say, as
-//! long as its address goes nowhere: its cells are then values like others, and loads and stores of them assignments.
-//! Otherwise it is an object in memory. What no store, call or result needs is thrown away, and the rest renumbered.
+//! Values are created by key, so that a second walk of the code creates the same ones. While the address of the frame does not escape,
+//! the cells of the frame are values like registers, and their loads and stores are assignments. Otherwise the frame is an object in
+//! memory. Dead values, which no store, call or result needs, are removed, and the others are renumbered.
 
 use std::collections::BTreeSet;
 
@@ -18,16 +18,16 @@ use crate::registers::{self, PRESERVABLE, RAX, Register};
 use crate::relation::{CallSite, Callee, Constraint, FormatArguments, FunctionSummary, Place};
 use crate::summary::Target;
 
-/// Cells that a call passes by value, at most. Of more the frame is an object, and the call passes what that holds: in a large function
-/// without optimisation each call may pass nearly every cell, which would be as many values as calls times cells.
+/// The maximum number of cells that a call passes by value. With more, the frame is an object, and the call passes the contents of that
+/// object. In a large unoptimised function each call may pass nearly every cell, which takes calls times cells values.
 const MAX_STACK_ARGUMENTS: usize = 64;
 
-/// What a value is the value of.
+/// The key of a value: the place in the function that defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ValueKey {
-    /// What a register holds when the function is entered.
+    /// The content of a register at the function's entry.
     Parameter(u8),
-    /// What a register holds when the function returns.
+    /// The content of a register at the function's return.
     Result(u8),
     /// The union of different values of a register where a block begins.
     Join,
@@ -40,7 +40,7 @@ pub(super) enum ValueKey {
     Displaced(ValueIdx, i64),
     Unknown,
     Cell(i64),
-    /// What a cell of a frame that is an object holds for a callee.
+    /// The content, at a call, of a cell of a frame that is an object.
     CellForCallee(i64),
 }
 
@@ -95,7 +95,7 @@ pub(super) enum RawConstraint {
 #[derive(Default)]
 pub(super) struct ConstraintBuilder {
     keys: FxHashMap<ValueKey, ValueIdx>,
-    /// What each value stands for, by its number.
+    /// The key of each value, by the number of the value.
     pub(super) values: Vec<ValueKey>,
     targets: Vec<Target>,
     target_numbers: FxHashMap<Target, u32>,
@@ -107,7 +107,7 @@ pub(super) struct ConstraintBuilder {
     pub(super) frame_escapes: bool,
     /// The states are final, so that what the walk says of an instruction is kept.
     pub(super) recording: bool,
-    /// Memory is copied to a place that may be in the frame by what is not a plain store.
+    /// An instruction other than a plain store copies memory to a place that may be in the frame.
     pub(super) copy_to_frame: bool,
     /// Values that were loaded from memory outside of the frame, as far as that is seen.
     pub(super) loaded: FxHashSet<ValueIdx>,
@@ -135,7 +135,7 @@ pub(super) struct ConstraintBuilder {
     taken: FxHashSet<(usize, i64)>,
     /// Such a cell is shared since: the states have to be found again.
     pub(super) grew: bool,
-    /// Where jumps lead that leave the frame behind as it is.
+    /// The targets of jumps that leave the frame in place.
     pub(super) entered_in_frame: Vec<(Target, i64)>,
 }
 
@@ -155,7 +155,7 @@ impl ConstraintBuilder {
         ValueIdx::new(self.values.len() - 1)
     }
 
-    /// What a value is the value of.
+    /// The key of a value, if the value exists.
     pub(super) fn key(&self, value: ValueIdx) -> Option<ValueKey> {
         self.values.get(value.index()).copied()
     }
@@ -195,7 +195,7 @@ impl ConstraintBuilder {
         self.targets.get(number as usize).copied()
     }
 
-    /// Every target of which an operand had the address.
+    /// Every target whose address was an operand.
     pub(super) fn addressed(&mut self) -> Vec<Target> {
         std::mem::take(&mut self.targets)
     }
@@ -397,7 +397,7 @@ impl ConstraintBuilder {
         }
     }
 
-    /// The summary of what was recorded; the caller fills in atoms and entries.
+    /// The summary of the recorded constraints; the caller fills in atoms and entries.
     pub(super) fn finish(
         mut self,
         indirect_entry_values: &[ValueIdx],
@@ -412,7 +412,7 @@ impl ConstraintBuilder {
             RawConstraint::LoadCell { size, .. } | RawConstraint::StoreCell { size, .. } => *size == 0,
             _ => false,
         };
-        // What is jumped to gets all that this function's own caller passed on the stack.
+        // The target of a jump gets all stack arguments of this function.
         let is_left = |call: &PendingCall| match call.rsp {
             Some(rsp) => call.tail && rsp == 0,
             None => self.has_cells(),

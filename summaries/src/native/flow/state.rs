@@ -1,15 +1,15 @@
-//! What registers hold at a point of a function, and how two such states join.
+//! Abstract state of the registers at a point of a function, and the join of two states.
 //!
-//! A register holds at most one of a few simple things; where paths bring different ones together, a value of its own
-//! stands for their union. Nothing here is ever a statement of what a register *does* hold, only of what it may hold, so
-//! that joining with "no address" changes nothing. A register in which the caller passes nothing holds what was left there; joining with that
-//! changes nothing either, since compilers leave a register unset where it has no value. That it is so on some path is known besides (`left`).
+//! A register holds at most one simple value; where paths bring different ones, a new value stands for their union. A state says only
+//! what a register may hold, so joining with "no address" changes nothing. A register in which the caller passes nothing holds the
+//! caller's value. Joining with that changes nothing either, since compilers do not set a register that has no value there. `left`
+//! records the registers for which this holds on some path.
 
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::RegisterId;
 use crate::registers::{self, CONVENTIONAL, RAX, RBP, RCX, RSP};
 
-/// What a slot may hold at a point of the function.
+/// The possible content of a slot at a point of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SlotValue {
     /// No path has come here yet.
@@ -22,7 +22,7 @@ pub(super) enum SlotValue {
     Frame(i64),
     /// Interned target number, and bytes from it.
     Place(u32, i64),
-    /// What a value holds, displaced by so many bytes.
+    /// The content of a value, displaced by so many bytes.
     Node(ValueIdx, i64),
 }
 
@@ -83,7 +83,7 @@ pub(super) struct PathFacts {
     pub(super) written: u64,
     /// The slots that hold on some path what the caller left in a register that passes nothing, a bit each.
     pub(super) left: u64,
-    /// Something other than what the caller saved was pushed since the last call.
+    /// A value other than a saved register was pushed since the last call.
     pub(super) pushed: bool,
     /// On some path al is not known to be zero. It says to callees with variable arguments how many vector registers they are passed.
     pub(super) may_pass_vectors: bool,

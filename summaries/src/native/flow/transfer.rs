@@ -1,8 +1,8 @@
-//! What each instruction does to the and the constraints that it makes.
+//! Transfer functions: the effect of each instruction on the state, and its constraints.
 //!
-//! The walk runs twice over a function: first to a fixpoint of the states, when constraints are thrown away, then once
-//! through every block to keep them. Values are made by key (instruction and place in it), so that both walks mean the
-//! same. Whatever combines several addresses makes a value that holds each of them at an unknown offset.
+//! The walk has two passes over a function. The first computes a fixpoint of the states and discards constraints; the second visits every
+//! block once and keeps them. Values are created by key (instruction and operand), so that both passes create the same ones. An
+//! instruction that combines several addresses makes a value that holds each of them at an unknown offset.
 
 use super::builder::ValueKey;
 use super::memory::Memory;
@@ -48,11 +48,11 @@ impl Walk<'_, '_, '_, '_> {
             self.set(RAX, SlotValue::Node(unknown, 0));
             return Ok(BlockExit::Falls);
         }
-        // What a relocation puts in a constant is an address like any other.
+        // A relocated constant is an address like any other.
         let by_relocation = op.immediate != RelocatedOperand::Absent;
         match &op.effect {
             InstructionEffect::Nothing | InstructionEffect::Compare { .. } => {
-                // Compared or fetched: the address is met, and nothing comes of it.
+                // The instruction compares or prefetches: it uses the address without copying it.
                 for operand in [op.displacement, op.immediate] {
                     match operand {
                         RelocatedOperand::Place(target, offset) => self.builder.place(target, offset),
@@ -172,7 +172,7 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    /// Where an indirect call or jump leads.
+    /// The targets of an indirect call or jump.
     fn target(&mut self, at: usize, op: &Op, from: Operand) -> FlowResult<SlotValue> {
         if let Operand::Register(register) = from {
             self.is_set(op, register)?;
@@ -320,7 +320,7 @@ impl Walk<'_, '_, '_, '_> {
         let memory = match to {
             SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_) => Memory::Number,
             SlotValue::Frame(offset) => {
-                // How often, nobody needs to know where it is no address.
+                // The count does not matter if the value is not an address.
                 self.builder.copy_to_frame |=
                     size == 0 && !matches!(value, SlotValue::None | SlotValue::Undefined);
                 Memory::Frame(offset)

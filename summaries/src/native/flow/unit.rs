@@ -1,9 +1,8 @@
-//! The code of one function: its instructions with the meaning of their relocations, its blocks, and where control enters.
+//! Control flow graph of one function: its instructions with the meaning of their relocations, its blocks and its entries.
 //!
-//! A unit is an atom together with the parts that other sections hold of it (`.cold`), and any atom that it jumps into
-//! elsewhere than at an entry. Labels are the places inside that something refers to by address: the targets of tables and
-//! of `&&label`; any jump through a register or memory may lead to each of them. Code that no jump leads to is what the
-//! unwinder enters (landing pads), or dead.
+//! A unit is an atom, the parts of it in other sections (`.cold`), and any atom into which it jumps other than at an entry. Labels are
+//! places inside the unit whose address is referred to: the targets of jump tables and of `&&label`. An indirect jump may lead to each
+//! label. Code that no jump leads to is a landing pad or dead.
 
 use super::module::{FlowModule, Label, LabelUse};
 use crate::exposure::Exposure;
@@ -19,7 +18,7 @@ use crate::native::relocations::types::{
 use crate::native::relocations::{Rela, is_thread_local, symbol_of, type_of};
 use crate::summary::Target;
 
-/// What a relocation makes of a field.
+/// The operand that a relocation makes of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RelocatedOperand {
     /// The instruction has no such operand.
@@ -32,7 +31,7 @@ pub(super) enum RelocatedOperand {
     Tls,
 }
 
-/// An instruction of the unit, with what its fields mean.
+/// An instruction of the unit, with the meaning of its fields.
 #[derive(Debug, Clone)]
 pub(super) struct Op {
     pub(super) atom: AtomIdx,
@@ -59,7 +58,8 @@ pub(super) struct Op {
 }
 
 impl Op {
-    /// Whether it may fault, otherwise than by using up the stack: where a compiler takes faults for exceptions, these are what it covers.
+    /// Whether it may fault, other than by a stack overflow. If a compiler turns faults into exceptions, its tables cover these
+    /// instructions.
     fn may_fault(&self) -> bool {
         matches!(
             self.effect,
@@ -75,7 +75,7 @@ impl Op {
     }
 }
 
-/// Where a direct branch leads, in the unit or out of it.
+/// The target of a direct branch, in the unit or outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Destination {
     /// It leads to the instruction of this number in the unit.
@@ -94,7 +94,7 @@ pub(super) struct Unit {
     pub(super) atoms: Vec<AtomIdx>,
     /// In the order of atoms and offsets.
     pub(super) ops: Vec<Op>,
-    /// Where callers enter: (atom, offset in its section), ascending, with the instruction.
+    /// The entries for callers: (atom, offset in its section), ascending, with the instruction.
     pub(super) entries: Vec<(AtomIdx, u64, usize)>,
     pub(super) blocks: Vec<Block>,
     /// Instructions that are labels, ascending; with whether their address is a value (and not only in a table).
@@ -142,14 +142,14 @@ fn element_of(instruction: &[u8]) -> Option<u32> {
     }
 }
 
-/// Why a function was not understood.
+/// The reason why a function cannot be analysed.
 pub(super) type Refusal = String;
 
-/// A step of following a function; its error is why the function is not followed.
+/// The result of a step of the analysis; the error is the reason why the function is not analysed.
 pub(super) type FlowResult<T> = Result<T, Refusal>;
 
 impl Unit {
-    /// Decode the atoms. `Err` says what in them has no meaning here.
+    /// Decode the atoms. `Err` names the first instruction or relocation without a meaning here.
     pub(super) fn read(
         module: &FlowModule<'_, '_>,
         atoms: Vec<AtomIdx>,
@@ -299,7 +299,7 @@ impl Unit {
         self.entries.binary_search_by_key(&(atom, offset), |e| (e.0, e.1)).is_ok()
     }
 
-    /// Whether it is a place where the program ends, as those are which sanitizers list (`.kcfi_traps`).
+    /// Whether the label is at a trap, like those that sanitizers list (`.kcfi_traps`).
     fn traps(&self, label: &Label) -> bool {
         let op = self.find(label.atom, label.offset).and_then(|op| self.ops.get(op));
         op.is_some_and(|op| op.effect == InstructionEffect::Stop)
@@ -311,14 +311,14 @@ impl Unit {
         self.tables.binary_search(&(atom, offset)).is_ok() || self.find(atom, offset).is_some_and(is_op)
     }
 
-    /// Which of the functions of the atoms a place is in, by the entries before it; a cold part is in the one of its atoms' that comes first.
+    /// The function that a place is in, by the entries before it. A cold part is in the function that comes first among its atoms.
     pub(super) fn function_at(&self, at: (AtomIdx, u64)) -> usize {
         let before = self.entries.partition_point(|e| (e.0, e.1) <= at);
         let of_atom = before.checked_sub(1).filter(|e| self.entries.get(*e).is_some_and(|e| e.0 == at.0));
         of_atom.unwrap_or(0)
     }
 
-    /// Where a direct jump or call leads.
+    /// The destination of a direct jump or call.
     pub(super) fn destination(&self, module: &FlowModule<'_, '_>, op: &Op) -> FlowResult<Destination> {
         let place = match (op.displacement, op.target) {
             (RelocatedOperand::Place(Target::Symbol(symbol), offset), _) => {
@@ -353,7 +353,7 @@ pub(super) fn place_of(rela: &Rela) -> u64 {
     rela.r_offset.get(object::endian::LittleEndian)
 }
 
-/// Enter what a relocation says of an instruction.
+/// Apply a relocation to the operand of an instruction.
 fn apply(module: &FlowModule<'_, '_>, rela: &Rela, instruction: &Instruction, op: &mut Op) -> FlowResult<()> {
     let (place, ty) = (place_of(rela), type_of(rela));
     if ty == R_X86_64_NONE {
