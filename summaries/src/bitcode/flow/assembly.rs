@@ -16,7 +16,7 @@ const INSTRUCTIONS: &[(&[u8], &[&[u8]])] = &[
     (b"xgetbv", &[b"={ax}", b"={dx}"]),
 ];
 
-/// `cpuid` where rbx belongs to somebody: clang's `cpuid.h`. It ends in the second output.
+/// `cpuid` where rbx is reserved: clang's `cpuid.h`. It ends in the second output.
 const WITHOUT_RBX: &[&[u8]] = &[b"xchgq %rbx,${1:q}", b"cpuid", b"xchgq %rbx,${1:q}"];
 const OF_WITHOUT_RBX: &[&[u8]] = &[b"={ax}", b"=r", b"={cx}", b"={dx}"];
 
@@ -107,7 +107,7 @@ mod tests {
         assert!(asks("\tcpuid\n\t", "={ax},{ax},~{ebx},~{ecx},~{edx},"));
         assert!(asks("  xchgq  %rbx,${1:q}\n  cpuid\n  xchgq  %rbx,${1:q}", "={ax},=r,={cx},={dx},0,2,"));
         assert!(asks("xgetbv", "={ax},={dx},{cx},"));
-        // What it doesn't write may be what came in; what isn't a register of its own may be memory.
+        // An output that it does not write may hold an input; an output without a register of its own may be memory.
         assert!(!asks("cpuid", "=r,={bx},0,"));
         assert!(!asks("rdtsc", "={cx},0,"));
         assert!(!asks("cpuid", "=*m,r,"));

@@ -1,8 +1,8 @@
-//! What LLVM's intrinsic functions do with addresses.
+//! Constraint generation for LLVM's intrinsic functions (LLVM, "Language Reference", Intrinsic Functions).
 //!
-//! Safe because one that isn't listed gets its arguments as escaped and returns anything that escaped, and one that means more than a
-//! call (it looks into frames, makes code, resumes elsewhere) makes the function one that is not understood. Source: LLVM, "Language
-//! Reference", Intrinsic Functions. Left out: what they promise to the optimiser.
+//! The arguments of an intrinsic that is not listed escape, and it may return any escaped address. A function gets no summary if it has
+//! an intrinsic that does more than a call: it reads frames, creates code or resumes elsewhere. Their promises to the optimiser are
+//! ignored.
 
 use super::super::ir::ValueId;
 use super::super::ir::instruction::{CallArgument, IrCall, IrInstruction};
@@ -249,7 +249,7 @@ fn copy(builder: &mut BodyBuilder<'_>, to: ValueId, from: ValueId, size: u32) ->
             builder.push(Constraint::Copy { from, to, size });
         }
         _ if builder.is_number(to) || builder.is_number(from) => {
-            // Between memory that is known and memory that nobody knows.
+            // A copy between known memory and unknown memory.
             let held = builder.fresh();
             builder.load(from, Some(held), 0)?;
             builder.store(Some(held), to, 0)?;

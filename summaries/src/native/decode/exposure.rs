@@ -1,7 +1,7 @@
 //! The exposure of the operands of each instruction: see [`Exposure`].
 //!
-//! Instructions that copy are listed; every other one exposes what it reads. A comparison of whole words copies nothing and exposes
-//! nothing, but of one or two bytes of memory it exposes them, as does any load of so few.
+//! Instructions that copy are listed; every other one exposes its operands. A comparison of whole words copies nothing and exposes
+//! nothing. A comparison or load of one or two bytes of memory exposes them.
 
 use iced_x86::{
     ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction as Decoded, Mnemonic, OpKind, Register,
@@ -11,7 +11,7 @@ use super::effects::{immediate_bytes, is_twice_the_same};
 use super::kinds::{leaves_registers, only_moves};
 use crate::exposure::Exposure;
 
-/// The exposure of what the instruction in `bytes` reads; of `lea` it is that of the index alone.
+/// The exposure of the operands that the instruction in `bytes` reads; for `lea`, only that of the index.
 pub(crate) fn exposure(bytes: &[u8]) -> Exposure {
     use Mnemonic::*;
     let decoded = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
