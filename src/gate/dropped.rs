@@ -17,8 +17,8 @@ use crate::plan::{Action, ModulePlan, Plan};
 use crate::propagate::Liveness;
 use crate::resolve::{link_limit, start_stop_section, symbols_of};
 
-/// An object without any kept section, behind GNU ld: it asks only objects with sections whether the stack must be executable, and
-/// a missing `.note.GNU-stack` means yes. That section would be left.
+/// An object without a kept section, when GNU ld links. GNU ld checks only objects with sections for an executable stack, and a missing
+/// `.note.GNU-stack` requests one. That section would remain.
 pub(super) fn of_stack(link: LinkInputs<'_>, index: &Index, plan: &Plan) -> Option<PlacedLimit> {
     let LinkInputs { config, .. } = link;
     let is_gone =
@@ -117,7 +117,7 @@ pub(super) fn of_start_stop(link: LinkInputs<'_>, index: &Index, liveness: &Live
     let is_seen = |atom: AtomId| !config.gc_sections || index.plain_live(summaries)[atom.index()];
     // Without `--gc-sections` these sections are roots; other linkers keep them.
     let collects = config.lld_collects();
-    // Any reference keeps the exempt sections, so that a dropped one has none. Metadata is dropped with the code that it describes.
+    // A reference to an exempt section keeps it, so a dropped one is unreferenced. Metadata is dropped with the code that it describes.
     let may_be_lost = |symbol: SymbolId, atom: AtomId| {
         let (position, local) = index.locate(atom);
         let exempt =

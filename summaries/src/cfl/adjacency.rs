@@ -33,7 +33,7 @@ impl Adjacency {
         self.targets.get(bound(node as usize)..bound(node as usize + 1)).unwrap_or(&[])
     }
 
-    /// By node: edges lead there from one of these, or it is one.
+    /// By node: whether it is reachable from one of these nodes, or is one of them.
     pub(crate) fn reached(&self, from: Vec<u32>) -> Vec<bool> {
         let mut reached = vec![false; self.nodes()];
         let mut work = from;
