@@ -2,8 +2,8 @@
 //!
 //! Bitcode is rewritten without dead values ([`crate::emit::bitcode`]), or passed through. The symbols that native objects refer to, the
 //! prevailing definitions and the exports are the same in both links ([`SymbolFlags::SEEN_BY_BITCODE`](crate::plan::SymbolFlags)). All
-//! other differences are limits. They are another linker, renamed or invisible symbols, options of link-time optimisation that are not
-//! modelled ([`lto`]), and dependencies of dropped code on libraries and undefined symbols ([`of_libraries`]).
+//! other differences are limits. Examples are another linker, renamed or invisible symbols, and options of link-time optimisation that are
+//! not modelled ([`lto`]). Another one is dropped code that may need a library or an undefined symbol ([`of_libraries`]).
 
 use summaries::{AtomIdx, Binding, Limit, ModuleKind, ModuleSummary, SymbolIdx, Visibility};
 

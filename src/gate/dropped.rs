@@ -1,6 +1,6 @@
 //! Differences of the linker's messages, errors and results that come from dropped code: its references, relocations and names.
 //!
-//! Any of them makes it link the originals. [`super::plain_link`] has undefined symbols and libraries.
+//! With any of them, the original objects are linked. [`super::plain_link`] handles undefined symbols and libraries.
 
 use rayon::prelude::*;
 use summaries::{
@@ -136,7 +136,7 @@ pub(super) fn of_start_stop(link: LinkInputs<'_>, index: &Index, liveness: &Live
         };
         let external = index.external.iter().filter(is_mention);
         mentions.extend(external.map(|(from, symbol)| (*symbol, !liveness.is_live(*from), *from)));
-        // References of live code come first.
+        // Sort the references of live code first.
         mentions.sort_unstable();
         mentions.dedup_by_key(|(symbol, ..)| *symbol);
     }
@@ -148,8 +148,8 @@ pub(super) fn of_start_stop(link: LinkInputs<'_>, index: &Index, liveness: &Live
     Some((Some(index.modules[position].module), link_limit(Limit::StartStopSection, detail)))
 }
 
-/// A symbol that `--defsym`, `-init` or `-fini` names, in a part of a section. The garbage collection of mold, and that of wild for
-/// `--defsym`, does not know the name and keeps the symbol only for other contents of the section.
+/// A symbol that `--defsym`, `-init` or `-fini` names, in a part of a section. The garbage collector of mold does not treat the name as a
+/// root, nor does that of wild for `--defsym`. Then the symbol is kept only because of other contents of the section.
 pub(super) fn of_named_parts(link: LinkInputs<'_>, index: &Index) -> Option<PlacedLimit> {
     let LinkInputs { config, resolution, summaries, .. } = link;
     let rules = config.rules();

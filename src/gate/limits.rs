@@ -9,13 +9,13 @@ use crate::summarize::LoadedSummary;
 /// A limit with the module that it concerns.
 pub type PlacedLimit = (Option<ModuleId>, LimitRecord);
 
-/// Whether any of these limits means that nothing is pruned.
+/// Whether any of these limits forbids pruning for the whole link.
 pub fn forbids(limits: &[PlacedLimit]) -> bool {
     limits.iter().any(|(_, l)| l.limit.severity() == Severity::Link)
 }
 
-/// Whether a limit is a failure of the analysis on this input, which the user sees (and `--prune-strict` makes an
-/// error), or a plain fact about the link.
+/// Whether a limit is a failure of the analysis on this input, or a plain fact about the link. The user sees failures, and
+/// `--prune-strict` makes them errors.
 pub fn is_failure(limit: Limit) -> bool {
     !matches!(
         limit,

@@ -46,7 +46,7 @@ impl PlainLink {
                 }
                 continue;
             }
-            // A hidden symbol can't be defined at run time: it is an error in a shared library too.
+            // A hidden symbol can't be defined at run time; it is an error in a shared library too.
             let is_reported = config.undefined_is_reported || visibility != Visibility::Default;
             let is_undefined = match prevailing {
                 Prevailing::Undefined { weak } => !weak,
@@ -105,20 +105,20 @@ pub struct PlainOutput<'a> {
     /// Bytes of the init and fini arrays: at least, and at most.
     pub init_array: (u64, u64),
     pub fini_array: (u64, u64),
-    /// Whether the stack is executable, where that is known.
+    /// Whether the stack is executable; `None` if that is unknown.
     pub execstack: Option<bool>,
-    /// (name, version, whether it is the default one) of definitions that `.dynsym` has if there is one.
+    /// (name, version, whether it is the default one) of definitions in `.dynsym`, if there is a `.dynsym`.
     pub versions: Vec<(&'a [u8], &'a [u8], bool)>,
     /// The `DT_SONAME`, or its absence; `None` if that is unknown.
     pub soname: Option<Option<&'a OsStr>>,
     /// The `PT_INTERP`, or its absence; `None` if that is unknown.
     pub interpreter: Option<Option<&'a OsStr>>,
-    /// Whether there is `DT_INIT`, `DT_FINI`, where that is known.
+    /// Whether the output has `DT_INIT` and `DT_FINI`; `None` if that is unknown.
     pub init: Option<bool>,
     pub fini: Option<bool>,
     /// There is thread-local data: certainly, possibly.
     pub tls: (bool, bool),
-    /// Functions that need unwind entries, sorted, where others lose theirs.
+    /// Functions that need unwind entries, sorted, if others lose theirs.
     pub unwound: Vec<&'a [u8]>,
 }
 
@@ -295,7 +295,7 @@ fn arrays(summaries: &[&ModuleSummary], index: &Index, family: &[u8]) -> (u64, u
     (least, most)
 }
 
-/// Global functions that keep their unwind entries because the program needs them, where it does not need all.
+/// Global functions that keep their unwind entries because the program needs them, if it does not need all entries.
 fn unwound<'a>(link: LinkInputs<'a>, index: &Index, plan: &Plan) -> Vec<&'a [u8]> {
     let LinkInputs { resolution, summaries, .. } = link;
     let needed = &index.removed_unwind.needed;

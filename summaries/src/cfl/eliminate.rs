@@ -87,7 +87,7 @@ impl CopyGraph {
         graph
     }
 
-    /// Eliminate a value if that adds no constraints; returns its neighbours.
+    /// Eliminate a value if that does not increase the number of constraints; returns its neighbours.
     fn take_out(&mut self, value: ValueIdx) -> Option<Vec<u32>> {
         let node = &self.nodes[value.index()];
         let (sources, uses) = (node.froms + node.made_by.len(), node.tos);

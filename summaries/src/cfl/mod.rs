@@ -1,9 +1,9 @@
 //! External relations: the effects of a function on addresses, in terms of values that callers and callees see.
 //!
 //! A front end makes a graph of assignments and dereferences over all values of the function. [`reduce`] closes it by eliminating local
-//! values. The result relates parameters, results, globals, memory, and the values that call sites pass and receive. If an elimination
-//! would add more relations than it removes, the value is kept as a hub, so a summary is never larger than the graph. The constraints of
-//! a [`FunctionSummary`] are the only form in which relations are printed, cached and propagated. In the terms of LLVM's
+//! values. The result relates parameters, results, globals, memory, and the values that call sites pass and receive. A value is kept as a
+//! hub if its elimination would add more relations than it removes. So a summary is never larger than the graph. The constraints of a
+//! [`FunctionSummary`] are the only form in which relations are printed, cached and propagated. In the terms of LLVM's
 //! `AliasAnalysisSummary`, a load is a relation from the first dereference level of its address. A store is a relation to that level.
 
 pub(crate) mod adjacency;

@@ -1,7 +1,7 @@
 //! Dead code elimination over the values of a function's summary, and the renumbering of the rest.
 //!
-//! A value is needed if it is stored, passed to a call, called, returned, or escapes. The address of a store or of a copy is needed too,
-//! and so is a value from which a needed one is made. A comparison alone does not make a value needed.
+//! A value is needed if it is stored, passed to a call, called, returned, or escapes. The address of a store or of a copy is needed too.
+//! Every source of a needed value is needed. A comparison alone does not make a value needed.
 
 use crate::cfl::adjacency::Adjacency;
 use crate::ids::ValueIdx;

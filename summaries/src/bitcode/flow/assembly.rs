@@ -1,7 +1,7 @@
-//! Inline assembly that moves no address: it does nothing, or it asks the processor for numbers.
+//! Inline assembly without address operands: it does nothing, or it reads numbers from the processor.
 //!
-//! Assembly that does nothing has no operands and consists of alignment, fences and pauses. Assembly that asks for numbers is one of a few instructions. Each
-//! of them writes all of the registers that it is known to write, and every output is one of those. Other assembly may do anything.
+//! Assembly that does nothing has no operands and consists of alignment, fences and pauses. Assembly that reads numbers is one of a few
+//! instructions. Each of them writes all of its listed registers, and every output is one of those. Other assembly may do anything.
 
 /// Statements that change no register and no memory. `rep` is the prefix of the next one.
 const NOTHING: &[&[u8]] = &[b"nop", b"pause", b"rep", b"rep nop", b"lfence", b"mfence", b"sfence"];
@@ -80,7 +80,7 @@ mod tests {
             assert!(
                 does_nothing(text.as_bytes(), b"~{memory},~{dirflag}") && does_nothing(text.as_bytes(), b"")
             );
-            // An operand may come out again.
+            // An output may hold an input operand unchanged.
             assert!(!does_nothing(text.as_bytes(), b"=r,0,~{flags}") && !does_nothing(text.as_bytes(), b"r"));
         }
         for text in [

@@ -144,7 +144,7 @@ impl<'m> BodyBuilder<'m> {
         }
     }
 
-    /// A single bit may be one of an address that is taken apart; a comparison of something whole gives none.
+    /// Whether values of this type hold no address. A single bit may be a piece of an address, unlike the result of a scalar comparison.
     fn holds_nothing(&self, ty: TypeId) -> bool {
         let ty = self.module().types.get(ty);
         matches!(ty, Some(Type::Void | Type::Label | Type::Metadata | Type::Token))
@@ -218,7 +218,7 @@ impl<'m> BodyBuilder<'m> {
             match self.defining_instruction(value) {
                 Some(Kind::Binary { opcode: binary::AND | binary::SREM | binary::UREM, .. })
                 | Some(Kind::Cast { opcode: cast::TRUNC, .. }) => return true,
-                // A distance is shifted for the number of elements.
+                // Pointer differences are shifted to get a number of elements.
                 Some(Kind::Binary { opcode: binary::ASHR | binary::LSHR | binary::SHL, left, .. }) => {
                     return !matches!(
                         self.defining_instruction(*left),
@@ -232,7 +232,7 @@ impl<'m> BodyBuilder<'m> {
         true
     }
 
-    /// Whether a condition is a bit that was taken of a number.
+    /// Whether a condition is a bit that was extracted from a number.
     fn is_bit(&self, condition: ValueId) -> bool {
         match self.defining_instruction(condition) {
             Some(Kind::Compare { left, right, .. }) => self.is_part(*left) || self.is_part(*right),
@@ -259,7 +259,7 @@ impl<'m> BodyBuilder<'m> {
         to
     }
 
-    /// Bytes that an access of this type touches; 0 where that is not known.
+    /// The size in bytes of an access of this type; 0 if unknown.
     pub(super) fn size(&self, ty: Option<TypeId>) -> u32 {
         let size = ty.and_then(|ty| self.values.sizes.of(ty));
         size.and_then(|s| u32::try_from(s.store).ok()).unwrap_or_default()
@@ -471,7 +471,7 @@ impl<'m> BodyBuilder<'m> {
                 self.load(*pointer, to, size)?;
                 let mut from = self.value(*value)?;
                 if *operation != 0 {
-                    // The new value is made of both.
+                    // The new value is computed from both operands.
                     let made = self.fresh();
                     // Only `add` of these copies.
                     if *operation != 1 {

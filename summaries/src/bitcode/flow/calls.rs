@@ -16,7 +16,7 @@ use crate::ids::ValueIdx;
 use crate::registers::Register;
 use crate::relation::{CallSite, Callee, Constraint, Place};
 
-/// Tags of operand bundles that say something of the call and do nothing by themselves.
+/// Tags of operand bundles that describe the call and have no effect.
 const HARMLESS_BUNDLES: [&[u8]; 3] = [b"kcfi", b"ptrauth", b"convergencectrl"];
 
 impl<'m> BodyBuilder<'m> {
@@ -91,7 +91,7 @@ impl<'m> BodyBuilder<'m> {
                         let (from, to) =
                             (Place { value, offset: Some(0) }, Place { value: stack, offset: None });
                         self.push(Constraint::Copy { from, to, size: 0 });
-                        // In a register it is never, but its bytes may be.
+                        // The address is never in a register, but the pointee's bytes may be.
                         self.push(Constraint::Load { from: Place { value, offset: None }, to: any, size: 0 });
                         continue;
                     }

@@ -16,7 +16,7 @@ pub(super) struct StoredConstant {
     pub(super) plain: bool,
 }
 
-/// The addresses in an initializer. `None` if the layout of a type is not known, or `budget` constants were looked at.
+/// The addresses in an initializer. `None` if the layout of a type is unknown, or after `budget` constants.
 pub(super) fn stored(
     values: ConstantValues<'_>,
     initializer: ValueId,

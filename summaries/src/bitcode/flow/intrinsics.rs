@@ -12,7 +12,7 @@ use crate::exposure::Exposure;
 use crate::ids::ValueIdx;
 use crate::relation::{Constraint, Place};
 
-/// They neither keep nor return an address, nor store one.
+/// Intrinsics that neither keep nor return an address, nor store one.
 const NOTHING: &[&[u8]] = &[
     b"assume",
     b"dbg.",
@@ -46,7 +46,7 @@ const IDENTITY: &[&[u8]] = &[
     b"threadlocal.address",
 ];
 
-/// Their result is made of their arguments, and they do nothing else.
+/// Intrinsics that only compute their result from their arguments.
 const ARITHMETIC: &[&[u8]] = &[
     b"abs",
     b"acos",
@@ -119,7 +119,7 @@ const COPYING: &[&[u8]] = &[b"sadd.", b"smax", b"smin", b"uadd.", b"umax", b"umi
 /// Arithmetic that can shift by a variable number of bits.
 const FUNNEL_SHIFT: &[&[u8]] = &[b"fshl", b"fshr"];
 
-/// Intrinsics for which no constraint says what they do.
+/// Intrinsics whose effects cannot be expressed by constraints.
 const NOT_FOLLOWED: &[&[u8]] = &[
     b"addressofreturnaddress",
     b"adjust.trampoline",
@@ -201,7 +201,7 @@ pub(super) fn call<'m>(
         return copy(builder, argument(0)?, argument(1)?, 24);
     }
     if name.starts_with(b"stacksave") {
-        // Somewhere in the frame, where the variables are whose size is not known.
+        // An unknown place in the frame, like that of variables of unknown size.
         let stack = builder.frame(None);
         if let Some(to) = to {
             builder.push(Constraint::Assign { from: stack, to, offset: Some(0) });

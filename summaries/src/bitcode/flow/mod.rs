@@ -68,7 +68,7 @@ pub(super) struct ModuleValueFlow {
     /// Functions that have assembly in them, or may.
     pub(super) runs_unseen: Vec<AtomIdx>,
     pub(super) limits: Vec<LimitRecord>,
-    /// The local values of each of `functions`, in the order of the module; only if asked for.
+    /// The local values of each of `functions`, in the order of the module; only if requested.
     pub(super) locals: Vec<LocalValues>,
 }
 
@@ -167,7 +167,7 @@ pub(super) fn follow(
 }
 
 impl ModuleValueFlow {
-    /// Adds what a later part of the file says.
+    /// Appends the value flow of a later part of the file.
     fn append(&mut self, mut later: ModuleValueFlow) {
         self.references.append(&mut later.references);
         self.functions.append(&mut later.functions);

@@ -36,7 +36,7 @@ impl<'m> ConstantValues<'m> {
         }
     }
 
-    /// The number, if it is a constant one.
+    /// The value of an integer constant, if it is one.
     pub(super) fn integer(self, id: ValueId) -> Option<i64> {
         match self.constant(id)?.kind {
             ConstantKind::Integer(number) => Some(number),
@@ -79,7 +79,7 @@ impl<'m> ConstantValues<'m> {
         Some(offset)
     }
 
-    /// The places that a constant is the address of, or made of. `None` if there are too many to look at.
+    /// The places whose addresses are in a constant. `None` if the constant has too many parts.
     pub(super) fn places(self, id: ValueId) -> Option<Vec<GlobalPlace>> {
         let mut found = Vec::new();
         let mut open: Vec<GlobalPlace> = vec![(id, Some(0))];

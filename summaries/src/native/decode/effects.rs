@@ -84,13 +84,13 @@ pub(crate) struct Transfer {
 pub(crate) enum InstructionEffect {
     /// It does nothing that is analysed, to neither registers nor memory.
     Nothing,
-    /// It writes flags alone, and no flag is a bit of an operand. The memory is its operand, if it has one.
+    /// It writes flags only, and no flag is a bit of an operand. The memory is its operand, if it has one.
     Compare {
         with: Option<Address>,
     },
     /// A form of `nop`, which compilers align with.
     Padding,
-    /// Memory gets what it holds: a barrier (`lock orq $0x0,(%rsp)`), if no relocation is added to the constant.
+    /// Memory is written with its own content: a barrier (`lock orq $0x0,(%rsp)`), if no relocation is added to the constant.
     Keep,
     /// All of the destination is overwritten.
     Move {
@@ -124,13 +124,13 @@ pub(crate) enum InstructionEffect {
     Jump,
     JumpThrough(Operand),
     Return,
-    /// Control does not go on behind it.
+    /// Control does not continue after the instruction.
     Stop,
-    /// `movs`: bytes at `rsi` go to bytes at `rdi`; size 0 with a repeat prefix.
+    /// `movs`: bytes at `rsi` are copied to `rdi`; size 0 with a repeat prefix.
     StringMove {
         size: u32,
     },
-    /// `stos`: what rax holds goes to bytes at `rdi`; size 0 with a repeat prefix.
+    /// `stos`: the content of rax is stored at `rdi`; size 0 with a repeat prefix.
     StringStore {
         size: u32,
     },
@@ -197,7 +197,7 @@ impl Effects {
         for used in info.used_memory() {
             let (reads, writes) = accesses(used.access());
             let Some(mut address) = address_of(decoded, used) else { return InstructionEffect::Unmodelled };
-            // A bit of memory may lie behind the operand.
+            // The bit may be in memory outside of the operand.
             let far_bit =
                 matches!(decoded.mnemonic(), Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc)
                     && decoded.op1_kind() == OpKind::Register;
@@ -233,7 +233,7 @@ pub(super) fn is_twice_the_same(decoded: &Decoded) -> bool {
         && decoded.op0_register() == decoded.op1_register()
 }
 
-/// Whether the register is read to form the address of the operand and for nothing else.
+/// Whether the register is read only to form the operand's address.
 pub(super) fn is_only_in_address(decoded: &Decoded, register: Register) -> bool {
     use Mnemonic::*;
     let implied = match decoded.mnemonic() {
@@ -370,7 +370,7 @@ fn control(decoded: &Decoded) -> Option<InstructionEffect> {
             _ => InstructionEffect::Unmodelled,
         },
         FlowControl::Exception => InstructionEffect::Stop,
-        // A debugger, or a handler of its signal, goes on behind it.
+        // A debugger, or a handler of its signal, continues after it.
         FlowControl::Interrupt if decoded.mnemonic() == Mnemonic::Int3 => InstructionEffect::Nothing,
         FlowControl::Call | FlowControl::Interrupt => InstructionEffect::System,
         _ => InstructionEffect::Unmodelled,
@@ -390,7 +390,7 @@ fn moves(decoded: &Decoded) -> Option<InstructionEffect> {
         Endbr64 | Pause | Lfence | Mfence | Sfence | Prefetcht0 | Prefetcht1 | Prefetcht2 | Prefetchnta
         | Prefetchw | Cld | Clc | Stc | Cmc | Vzeroupper => InstructionEffect::Nothing,
         Mov if decoded.op1_kind() == OpKind::Register || decoded.op1_kind() == OpKind::Memory => {
-            // A store of a part of a register is a store of its value, a load into a part is not whole.
+            // A store of a part of a register stores its value; a load into a part does not define the whole register.
             let (to, from) = match decoded.op0_kind() {
                 OpKind::Memory => (operand_of(0)?, Operand::Register(slot(decoded.op1_register())?)),
                 _ => (operand_of(0)?, operand_of(1)?),

@@ -35,7 +35,7 @@ pub(crate) fn exposure(bytes: &[u8]) -> Exposure {
             let is_doubled = decoded.memory_base() == decoded.memory_index();
             if is_scaled || is_doubled { Exposure::Code } else { Exposure::Nothing }
         }
-        // They copy what they read whole.
+        // These copy whole words; a copy of a piece exposes it.
         Mov | Cmp | Test | Add | Sub | Inc | Dec | Xadd | Cmpxchg if is_piece => Exposure::Code,
         Mov | Movsxd | Cmp | Xadd | Cmpxchg | Cdqe | Cdq | Cqo | Inc | Dec | Push | Pop | Lodsq | Nop => {
             Exposure::Nothing
@@ -65,7 +65,7 @@ pub(crate) fn exposure(bytes: &[u8]) -> Exposure {
     }
 }
 
-/// Whether the pieces of 4 bytes that are put together are those of whole words of 8.
+/// Whether the 4-byte pieces that are combined come from whole words of 8.
 fn moves_pairs(decoded: &Decoded) -> bool {
     let control = immediate(decoded).unwrap_or_default() as u8;
     [control & 15, control >> 4].iter().all(|pair| matches!(pair, 0b0100 | 0b1110))

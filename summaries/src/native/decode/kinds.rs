@@ -3,7 +3,7 @@
 
 use iced_x86::{ConditionCode, CpuidFeature, FlowControl, Instruction as Decoded, Mnemonic, OpKind};
 
-/// Instructions that put together or choose between pieces of 8 bytes or more.
+/// Instructions that combine or select pieces of 8 bytes or more.
 pub(super) fn only_moves(decoded: &Decoded) -> bool {
     use Mnemonic::*;
     matches!(

@@ -29,7 +29,7 @@ pub(super) enum StackEvent {
     Call(bool),
 }
 
-/// The most blocks through which arguments of a call are looked for.
+/// The maximum number of blocks that a search for arguments visits.
 const MOST_BLOCKS: usize = 256;
 
 /// The cells and pointers that were written on some path since the last call; they may be stack arguments of the next call.
@@ -129,13 +129,13 @@ impl FlowModule<'_, '_> {
         }
     }
 
-    /// Whether `-pg` calls this in the middle of a prologue: every register survives the call. The name isn't reserved, so that it may be
-    /// any function of the program.
+    /// Whether `-pg` calls this in the middle of a prologue; the call preserves every register. The name isn't reserved, so it may be any
+    /// function of the program.
     pub(super) fn is_hook(&self, callee: Callee) -> bool {
         matches!(callee, Callee::Direct { target, .. } if self.name(target) == b"mcount")
     }
 
-    /// Whether compilers call this while arguments of another call may be on the stack already, or to put them there.
+    /// Whether compilers call this between the stores of another call's stack arguments, or in order to make these stores.
     pub(super) fn may_be_inside_arguments(&self, callee: Callee) -> bool {
         match callee {
             Callee::Direct { target: Target::Atom(atom), .. } => self.routines.binary_search(&atom).is_ok(),
@@ -145,7 +145,7 @@ impl FlowModule<'_, '_> {
     }
 }
 
-/// How LLVM's machine outliner names what it makes.
+/// Whether LLVM's machine outliner gives such names to its functions.
 fn is_outlined(name: &[u8]) -> bool {
     name.starts_with(b"OUTLINED_FUNCTION_")
 }
@@ -156,7 +156,7 @@ fn is_routine(name: &[u8]) -> bool {
 }
 
 impl Walk<'_, '_, '_, '_> {
-    /// Something is written to where a value leads.
+    /// Record a store through a pointer that the value may hold.
     pub(super) fn writes_through(&mut self, value: SlotValue) -> FlowResult<()> {
         if !matches!(value, SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_)) {
             let to = self.builder.node(value)?;
@@ -169,7 +169,8 @@ impl Walk<'_, '_, '_, '_> {
 }
 
 impl ConstraintBuilder {
-    /// By value: it may be an address in the frame, as far as calls were written through it.
+    /// By value: whether it may be an address in the frame, by the flow through assignments, loads and stores; all other constraints are
+    /// ignored.
     pub(super) fn may_be_in_frame(&self) -> Vec<bool> {
         let mut may_be = vec![false; self.values.len() + 1];
         // All memory in which addresses in the frame may be kept is one.

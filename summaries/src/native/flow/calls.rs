@@ -2,9 +2,9 @@
 //!
 //! Addresses are passed and returned in registers and in memory as the psABI says (3.2.3). They are in vector registers where a program
 //! keeps their bytes in numbers or vectors. A call site lists every register, since some callees are not analysed; the callee's summary
-//! says which of them count. After a call each register holds its old value or a returned one, since attributes let a callee preserve
-//! registers that the psABI lets it clobber. On the stack, a callee gets the cells written since the last call and those that the
-//! function never reads.
+//! says which of them count. After a call each register holds its old value or a returned one. Attributes let a callee preserve registers
+//! that the psABI lets it clobber. On the stack, a callee gets the cells written since the last call and those that the function never
+//! reads.
 
 use super::arguments::StackEvent;
 use super::builder::{PendingCall, ValueKey};
@@ -24,8 +24,8 @@ const OF_FOUR: u64 = registers::set(&[RAX, RCX, RDX, R8]);
 /// The target of gcc's jump that replaces a return (`-mfunction-return=thunk`).
 const RETURN_THUNK: &[u8] = b"__x86_return_thunk";
 
-/// The register through which the thunk of this name jumps, or `None` for other names. gcc's `-mindirect-branch=thunk` and clang's
-/// `-mretpoline` replace indirect calls and jumps by these thunks.
+/// The register through which the thunk of this name jumps, or `None` for other names. Such thunks replace indirect calls and jumps with
+/// gcc's `-mindirect-branch=thunk` and clang's `-mretpoline`.
 fn thunk_register(name: &[u8]) -> Option<RegisterId> {
     const NAMES: [&[u8]; 16] = [
         b"rax", b"rcx", b"rdx", b"rbx", b"rsp", b"rbp", b"rsi", b"rdi", b"r8", b"r9", b"r10", b"r11", b"r12",
@@ -107,7 +107,8 @@ impl Walk<'_, '_, '_, '_> {
         self.builder.leaves_on(rsp);
         let is_own = match rsp {
             SlotValue::Frame(offset) => offset == 0,
-            // Somewhere in the frame, where it was aligned. With a switch of stacks what is at the top of the other one is jumped to.
+            // An unknown place in the frame, after an alignment. After a switch of stacks, the return jumps to the address at the top of
+            // the other one.
             SlotValue::Node(node, offset) => {
                 !self.builder.is_foreign(node) && !self.builder.puts_at(node, offset)
             }
@@ -118,7 +119,7 @@ impl Walk<'_, '_, '_, '_> {
         }
         self.leaves(op)?;
         self.builder.keeps_rax |= self.facts.keeps_rax();
-        // A third element comes with two others, and a fourth with three. Otherwise the register is left over.
+        // A third element is returned only with two others, and a fourth only with three. Otherwise the register has an old value.
         let written = self.facts.written;
         let is_result = |slot: &RegisterId| match *slot {
             RCX => written & OF_THREE == OF_THREE,
@@ -134,7 +135,7 @@ impl Walk<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The value of rax for a callee. The caller finds it again if the callee leaves rax alone.
+    /// The value of rax for a callee. It is still there after the call if the callee does not write rax.
     fn left_in_rax(&mut self, at: usize) -> FlowResult<SlotValue> {
         if !self.facts.keeps_rax() {
             return Ok(self.get(RAX));
@@ -146,7 +147,7 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    /// Control leaves the function in this state. It has saved the registers that it must preserve, or has not touched them.
+    /// Check the state at an exit: callee-saved registers hold the caller's values, or were saved.
     fn leaves(&mut self, op: &Op) -> FlowResult<()> {
         if !self.builder.recording {
             return Ok(());
@@ -169,7 +170,7 @@ impl Walk<'_, '_, '_, '_> {
     pub(super) fn call(&mut self, at: usize, op: &Op) -> FlowResult<BlockExit> {
         let (target, offset) = match self.unit.destination(self.module, op)? {
             Destination::Inner(to) => {
-                // A call to get at the instruction pointer: it pushes a label.
+                // A call of the next instruction reads the instruction pointer: it pushes a label.
                 let label = self.builder.place(Target::Atom(op.atom), op.end as i64);
                 self.push(op, label)?;
                 return match to == at + 1 {
@@ -218,7 +219,7 @@ impl Walk<'_, '_, '_, '_> {
         Ok(BlockExit::Falls)
     }
 
-    /// A call site; `returns`: the callee comes back here, else to this function's caller.
+    /// A call site; `returns`: the callee returns here, not to this function's caller.
     pub(super) fn site(&mut self, at: usize, op: &Op, callee: Callee, returns: bool) -> FlowResult<()> {
         let local = matches!(callee, Callee::Direct { target, .. } if self.module.is_local(target));
         if self.module.is_outlined(callee) {
@@ -272,9 +273,9 @@ impl Walk<'_, '_, '_, '_> {
         if !returns {
             return Ok(());
         }
-        // The callee's own summary says which registers it writes or leaves alone.
+        // The callee's own summary has the registers that it writes or preserves.
         let (written, left) = (self.facts.written, self.facts.left);
-        // A profiler's hook has no summary. Of rcx and r8 a summary says only what is returned there.
+        // A profiler's hook has no summary. For rcx and r8 a summary has only the returned values.
         let is_hook = self.module.is_hook(callee);
         for (slot, to) in results {
             if is_hook || matches!(slot, RCX | R8) {

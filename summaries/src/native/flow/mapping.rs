@@ -70,7 +70,7 @@ impl AtomCode<'_> {
             Flow::Next | Flow::Conditional => sources.push(previous),
             // The result of a call is not analysed.
             Flow::Call | Flow::IndirectCall => return None,
-            // A handler of the signal may go on behind it.
+            // A handler of the signal may continue after the instruction.
             Flow::Stop if self.is_interrupt(previous) => sources.push(previous),
             Flow::Jump | Flow::JumpRegister | Flow::JumpMemory | Flow::Stop => {}
         }
@@ -83,7 +83,7 @@ struct CodeReader<'s, 'p> {
     division: &'p Division,
     /// The places that have a name or that another atom refers to: (section, offset), sorted.
     places: Vec<(u32, u64)>,
-    /// The code of the atom that was asked for last.
+    /// The code of the atom that was requested last.
     last: Option<AtomCode<'s>>,
 }
 
@@ -95,7 +95,7 @@ impl<'s> CodeReader<'s, '_> {
         }
     }
 
-    /// In the atom that was asked for last.
+    /// The instruction at this offset in the atom that was requested last.
     fn instruction_at(&self, at: u64) -> Option<&Instruction> {
         let code = self.last.as_ref()?;
         code.instructions.get(code.instructions.partition_point(|i| i.end() <= at))
@@ -200,7 +200,7 @@ impl FlowModule<'_, '_> {
         places
     }
 
-    /// `None` if it isn't known what the code is, or where it is entered. `places` are those of [`Self::places_led_to`].
+    /// The decoded code of an atom; `None` if its instructions or entries are unknown. `places` are those of [`Self::places_led_to`].
     fn decoded(&self, division: &Division, places: &[(u32, u64)], atom: AtomIdx) -> Option<AtomCode<'_>> {
         let (section, start, bytes) = self.code(atom)?;
         division.understood.binary_search(&section).ok()?;

@@ -24,7 +24,7 @@ pub(super) enum Memory {
     Got(SlotValue),
     /// The stack guard, a number that is unchanged unless the frame was overwritten.
     Guard,
-    /// No address goes into it: what the program has mapped at a place of its own choice, or the linker script has put there.
+    /// Memory that never holds an address: the program mapped it at a chosen place, or the linker script placed it there.
     Number,
     /// It is not reached, or is the null page, or an offset of thread-local storage.
     Nowhere,
@@ -103,8 +103,8 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    /// A register that `swiftcall` or `regcall` passes something in, and that is looked into or called, must not hold on some path what the
-    /// caller left there. In others compilers leave nothing that is used.
+    /// Check that no path leaves the caller's value in a dereferenced or called register in which `swiftcall` or `regcall` passes
+    /// arguments. Compilers leave no used value in other registers.
     pub(super) fn is_set(&self, op: &Op, register: RegisterId) -> FlowResult<()> {
         let computes = matches!(op.effect, InstructionEffect::Lea { .. });
         let is_left = registers::has(self.facts.left & registers::set(&[RAX, R11, R13]), register);
@@ -114,7 +114,7 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    /// A register of an address. `lea` computes also with values that are not used.
+    /// The value of a register in an address. `lea` may compute with values that are never used.
     fn used_in_at(&mut self, op: &Op, slot: RegisterId) -> FlowResult<SlotValue> {
         let value = self.get(slot);
         match op.effect {
@@ -153,7 +153,7 @@ impl Walk<'_, '_, '_, '_> {
                         self.builder.save(place, register);
                         return Ok(());
                     }
-                    // To align the stack, or to put it back.
+                    // The push aligns the stack, or saves the register in order to restore it.
                     SlotValue::Saved(register) if matches!(op.effect, InstructionEffect::Push(_)) => {
                         if register == RAX {
                             self.builder.rax_saved.insert(Some(offset));

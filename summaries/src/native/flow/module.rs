@@ -52,7 +52,7 @@ pub(crate) struct FlowModule<'a, 't> {
     pub(super) relas: Vec<(u32, Rela)>,
     /// The places of function symbols, without those of cold parts: sorted.
     pub(super) entries: Vec<(AtomIdx, u64)>,
-    /// By atom: the symbols at its start say that it is a part of another function.
+    /// By atom: whether the symbols at its start mark it as a part of another function.
     pub(super) cold: Vec<bool>,
     /// There is code that is part of no function that is known.
     pub(super) has_loose_parts: bool,
@@ -67,7 +67,7 @@ pub(crate) struct FlowModule<'a, 't> {
     pub(super) lsdas: Vec<Lsda>,
     /// The sections whose code is analysed, ascending.
     pub(super) followed: Vec<u32>,
-    /// The module asks for a stack that is executable: frames may hold code, as trampolines of nested functions are.
+    /// The module requests an executable stack: frames may hold code, like trampolines of nested functions.
     pub(super) executes_stack: bool,
     /// Whether each atom is live, if only live atoms are analysed.
     pub(super) live: Option<&'t [bool]>,
@@ -228,7 +228,7 @@ impl FlowModule<'_, '_> {
         (offset <= size).then_some((atom, offset))
     }
 
-    /// The section of an atom of code, where it begins there, and its bytes.
+    /// The section of an atom of code, the atom's start there, and its bytes.
     pub(super) fn code(&self, atom: AtomIdx) -> Option<(u32, u64, &[u8])> {
         let atom = self.atoms.get(atom.index())?;
         let data = self.tables.data(atom.section).ok()?;
@@ -256,7 +256,7 @@ impl FlowModule<'_, '_> {
             Definition::Atom(_) if is_place => {
                 let section = self.section_of(entry)?;
                 let offset = offset.checked_add_unsigned(entry.value)?;
-                // A base may lie before the section, and is then of its first atom.
+                // A base before the section's start belongs to the first atom.
                 let at = u64::try_from(offset).unwrap_or(0);
                 let atom = self.by_section.at(self.atoms, section, at)?;
                 Some(RelocatedOperand::Place(Target::Atom(atom), offset))
@@ -268,7 +268,7 @@ impl FlowModule<'_, '_> {
         }
     }
 
-    /// The place in this module that a target means, if it is one.
+    /// The place of a target, if it is in this module.
     pub(super) fn local(&self, target: Target, offset: i64) -> Option<(AtomIdx, u64)> {
         match target {
             Target::Atom(atom) => Some((atom, u64::try_from(offset).ok()?)),

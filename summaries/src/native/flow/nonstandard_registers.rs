@@ -1,9 +1,9 @@
 //! Live-in registers outside the calling convention: the functions that may take arguments in registers that the psABI does not use.
 //!
 //! An analysed function reads no such register before writing it, or the analysis refuses it
-//! ([`CALLERS_REGISTER`](super::unit::CALLERS_REGISTER)). Code that is refused for another reason is scanned. By the psABI (3.2.1) a
-//! function that uses one of r12 to r15 saves the caller's value first; a function that takes an argument there does not. Unknown code
-//! counts as taking arguments. rax, r11 and xmm8 to xmm15 are not checked: any function may use them, and they are passed only after
+//! ([`CALLERS_REGISTER`](super::unit::CALLERS_REGISTER)). Code that is refused for another reason is scanned. A function that uses one of
+//! r12 to r15 saves the caller's value first (psABI 3.2.1). A function that takes an argument there does not. Unknown code counts as
+//! taking arguments. The registers rax, r11 and xmm8 to xmm15 are not checked. Any function may use them, and they are passed only after
 //! other registers or by `regcall`.
 
 use super::module::FlowModule;

@@ -31,7 +31,7 @@ impl ConstraintBuilder {
         if self.stacks.is_empty() {
             return false;
         }
-        // By value: it comes from elsewhere.
+        // By value: whether it may come from outside of the frame.
         let mut foreign = vec![false; self.values.len()];
         let mut mark = |value: ValueIdx| {
             if let Some(slot) = foreign.get_mut(value.index()) {

@@ -27,7 +27,7 @@ pub(super) enum RelocatedOperand {
     Place(Target, i64),
     /// The operand is the entry of the global offset table that holds the address of the symbol.
     Got(SymbolIdx),
-    /// An offset of thread-local storage, or a piece of finding one.
+    /// An offset in thread-local storage, or an operand of a sequence that computes one.
     Tls,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Op {
     pub(super) exposure: Exposure,
     pub(super) displacement: RelocatedOperand,
     pub(super) immediate: RelocatedOperand,
-    /// The place in the same section that a direct branch without relocation, or a RIP-relative operand, leads to.
+    /// The target in the same section of a direct branch without relocation, or of a RIP-relative operand.
     pub(super) target: Option<u64>,
     /// A relocation marks it as the call of a TLS descriptor.
     pub(super) tls_call: bool,
@@ -53,7 +53,7 @@ pub(super) struct Op {
     pub(super) sets_count: Option<u32>,
     /// The bytes of an element, if it is a repeated string instruction.
     pub(super) element: Option<u32>,
-    /// It may fault where a table of handlers says that the unwinder enters a landing pad.
+    /// It may fault, and an exception handling table covers it with a landing pad.
     pub(super) throws: bool,
 }
 
@@ -80,7 +80,7 @@ impl Op {
 pub(super) enum Destination {
     /// It leads to the instruction of this number in the unit.
     Inner(usize),
-    /// It leads out of the unit, to a place so many bytes into the target.
+    /// It leads out of the unit, to a byte offset in the target.
     Outer(Target, i64),
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Block {
 pub(super) struct Unit {
     /// The atoms of the unit in ascending order, the function's own among them.
     pub(super) atoms: Vec<AtomIdx>,
-    /// In the order of atoms and offsets.
+    /// The instructions, in the order of atoms and offsets.
     pub(super) ops: Vec<Op>,
     /// The entries for callers: (atom, offset in its section), ascending, with the instruction.
     pub(super) entries: Vec<(AtomIdx, u64, usize)>,
@@ -107,7 +107,7 @@ pub(super) struct Unit {
     pub(super) pads: Vec<usize>,
 }
 
-/// How a [`Refusal`] begins if the function uses what its caller left in a register that passes nothing.
+/// The beginning of a [`Refusal`] if the function uses the caller's value of a register that passes nothing.
 pub(super) const CALLERS_REGISTER: &str = "the caller's register";
 
 /// The instructions that compilers use to set al to zero: `xor` and `sub` of a register with itself, and moves of 0.
@@ -232,7 +232,7 @@ impl Unit {
                 leaders.push(i);
             }
         }
-        // One that is both a value and in a table is a value.
+        // A label that is a value and in a table counts as a value.
         labels.sort_unstable_by_key(|(op, value)| (*op, !value));
         labels.dedup_by_key(|l| l.0);
         unit.labels = labels;
@@ -305,7 +305,7 @@ impl Unit {
         op.is_some_and(|op| op.effect == InstructionEffect::Stop)
     }
 
-    /// Whether the place is a label, or where a table of labels begins.
+    /// Whether the place is a label, or the start of a table of labels.
     pub(super) fn is_label(&self, atom: AtomIdx, offset: u64) -> bool {
         let is_op = |op: usize| self.labels.binary_search_by_key(&op, |label| label.0).is_ok();
         self.tables.binary_search(&(atom, offset)).is_ok() || self.find(atom, offset).is_some_and(is_op)
@@ -333,7 +333,7 @@ impl Unit {
         };
         let (atom, Some(offset)) = place else { return Err("a branch to nowhere".to_owned()) };
         let inside = self.atoms.binary_search(&atom).is_ok();
-        // A call of an entry of its own is a call.
+        // A recursive call of one of the unit's own entries is a call.
         if !inside || op.effect == InstructionEffect::Call && self.is_entry(atom, offset) {
             return Ok(Destination::Outer(Target::Atom(atom), offset as i64));
         }

@@ -22,7 +22,7 @@ use crate::registers::{
 use crate::relation::FunctionSummary;
 use crate::summary::Target;
 
-/// How often blocks are visited, on average, before a function is given up: a few times is enough for any that compilers make.
+/// The maximum number of visits per block on average before the analysis of the function fails. Code of compilers needs only a few.
 const MOST_VISITS_PER_BLOCK: usize = 64;
 
 /// Registers that carry a result (psABI 3.2.3). They are rax and rdx for the class INTEGER, xmm0 and xmm1 for SSE. clang returns large
@@ -43,7 +43,7 @@ pub(super) enum BlockExit {
     Ends,
 }
 
-/// The summary of a function, and where it jumps to with its frame in place.
+/// The summary of a function, and the targets of its jumps with the frame in place.
 pub(super) struct WalkOutcome {
     pub(super) summary: FlowResult<FunctionSummary>,
     pub(super) entered_in_frame: Vec<(Target, i64)>,
@@ -64,7 +64,7 @@ pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> WalkOutcome {
         })?;
         let mut addressed = builder.addressed();
         let mut summary = builder.finish(&indirect_entry_values, &predecessors);
-        // Another function of the unit may leave alone what this one clobbers.
+        // Another function of the unit may preserve a register that this one clobbers.
         if unit.entries.len() > 1 {
             summary.preserved = PRESERVABLE;
         }
@@ -98,7 +98,7 @@ struct Join {
 struct BlockState {
     is_reached: bool,
     is_queued: bool,
-    /// Callers enter here.
+    /// Callers of the function enter at this block.
     is_entry: bool,
     /// It is an entry, a label or the target of a jump.
     is_target: bool,
@@ -106,7 +106,7 @@ struct BlockState {
     is_value: bool,
     /// It is one instruction that may fault.
     throws: bool,
-    /// It ends in a call, and control goes on behind it.
+    /// It ends in a call, and control continues after it.
     returns: bool,
     start: PathFacts,
     end: PathFacts,
@@ -579,7 +579,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         }
     }
 
-    /// The instruction behind a block, if control may fall into it. Padding does nothing, so that what follows it follows the block.
+    /// The instruction after a block, if control may fall through to it. Padding does nothing, so blocks of padding are skipped.
     fn next(&self, block: usize) -> Option<usize> {
         let mut next = self.unit.blocks.get(block)?.end;
         while let Some(behind) = self.block_at(next)

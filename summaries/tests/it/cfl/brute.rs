@@ -36,7 +36,7 @@ pub(crate) enum Node {
 pub(crate) struct Solution<'f> {
     pub(crate) functions: &'f [FunctionSummary],
     pub(crate) sets: BTreeMap<Node, Set>,
-    /// Offsets are numbers modulo this.
+    /// The modulus of all offsets in the solution.
     ring: i64,
     /// Nodes of each object that hold anything.
     parts: BTreeMap<Object, BTreeSet<Node>>,
@@ -72,7 +72,7 @@ impl Solution<'_> {
         self.set(Node::Value(f, value.0))
     }
 
-    /// Whether accesses of so many bytes through two values of function 0 may alias.
+    /// Whether accesses through two values of function 0 may alias; each has a size in bytes.
     pub(crate) fn may_alias(&self, a: (Place, u32), b: (Place, u32)) -> bool {
         let places = |(place, size): (Place, u32)| {
             let held = self.value(0, place.value);
