@@ -1,10 +1,10 @@
 //! Reaching stores to the frame: the cells that a call may pass as stack arguments.
 //!
 //! Stack arguments start at the stack pointer (psABI 3.2.3). Nothing shows where they end: compilers do not write cells for undefined or
-//! unused arguments, and leave gaps for alignment. So any cell above the stack pointer may be an argument if it was written since the
-//! last call or if the function never reads it. `memcpy`, string moves or a loop through a pointer copy an argument that is passed by
-//! value. If a store since the last call may go through a pointer into the frame, the call may pass the whole frame. Of callees that make
-//! such a copy, only the functions that compilers call implicitly are recognised.
+//! unused arguments, and leave gaps for alignment. A cell above the stack pointer may be an argument if it was written since the last call
+//! or is never read. `memcpy`, string moves or a loop through a pointer copy an argument that is passed by value. If a store since the
+//! last call may go through a pointer into the frame, the call may pass the whole frame. Of callees that make such a copy, only the
+//! functions that compilers call implicitly are recognised.
 
 use super::builder::{ConstraintBuilder, RawConstraint};
 use super::module::FlowModule;

@@ -1,10 +1,10 @@
 //! Backward constant propagation to native calls that may map memory at an address of the program's choice ([`crate::mapping`]).
 //!
 //! The analysis reads the instructions before the call on every path, up to a place that control may enter from elsewhere. For a call
-//! through a register that holds the address, it reads the call sites of the value flow. A call may choose the address unless an argument
-//! is a constant that leaves the choice to the kernel. Data that holds the function's address counts as such a call, and so does code
-//! without a summary that takes it. Other uses of the address in analysed code are decided at link time. System calls by the program's
-//! own instructions are not covered.
+//! through a register that holds the function's address, it reads the call sites of the value flow. A call may choose the mapped address
+//! unless an argument is a constant that leaves the choice to the kernel. Data that holds the function's address counts as such a call,
+//! and so does code without a summary that takes it. Other uses of the function's address in analysed code are decided at link time.
+//! System calls by the program's own instructions are not covered.
 
 use object::endian::LittleEndian as LE;
 use rustc_hash::FxHashSet;

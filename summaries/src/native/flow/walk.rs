@@ -1,10 +1,10 @@
 //! Abstract interpretation of one function: sparse reaching values of registers to a fixpoint, then the constraints.
 //!
-//! The value of a register at a block's start is computed on demand from the predecessors (Braun et al., "Simple and efficient
-//! construction of static single assignment form", CC 2013). If these differ, a new value stands for their union. Jumps and fall-through
-//! enter a block. Every indirect jump also enters a label, and so does every call if the label's address is a value
-//! (`__builtin_longjmp`). The unwinder enters landing pads from every call, and from covered instructions that may fault. Three blocks
-//! without instructions stand for these edges. A function with unreachable code is not analysed.
+//! The value of a register at a block's start is computed on demand from the predecessors. The algorithm is that of Braun et al., "Simple
+//! and efficient construction of static single assignment form", CC 2013. If the predecessors' values differ, a new value stands for their
+//! union. Jumps and fall-through enter a block. Every indirect jump also enters a label, and so does every call if the label's address is
+//! a value (`__builtin_longjmp`). The unwinder enters landing pads from every call, and from covered instructions that may fault. Three
+//! blocks without instructions stand for these edges. A function with code that no edge enters is not analysed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -588,7 +588,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         {
             next = self.unit.blocks.get(behind)?.end;
         }
-        // Behind the last instruction of an atom there is nothing to fall into.
+        // No instruction follows the last one of an atom.
         let atom = self.last(block).map(|op| op.atom);
         self.unit.ops.get(next).filter(|op| Some(op.atom) == atom).map(|_| next)
     }
