@@ -1,9 +1,9 @@
 //! Links with LLVM bitcode: they are pruned only if lld compiles the bitcode as in the plain link.
 //!
-//! Bitcode is rewritten without dead values ([`crate::emit::bitcode`]), or passed through. The symbols that native objects refer to,
-//! the prevailing definitions and the exports are the same in both links ([`SymbolFlags::SEEN_BY_BITCODE`](crate::plan::SymbolFlags)).
-//! All other differences are limits: another linker, renamed or invisible symbols, options of link-time optimisation that are
-//! not modelled ([`lto`]), and libraries and undefined symbols that dropped code may need ([`of_libraries`]).
+//! Bitcode is rewritten without dead values ([`crate::emit::bitcode`]), or passed through. The symbols that native objects refer to, the
+//! prevailing definitions and the exports are the same in both links ([`SymbolFlags::SEEN_BY_BITCODE`](crate::plan::SymbolFlags)). All
+//! other differences are limits. Examples are another linker, renamed or invisible symbols, and options of link-time optimisation that are
+//! not modelled ([`lto`]). Another one is dropped code that may need a library or an undefined symbol ([`of_libraries`]).
 
 use summaries::{AtomIdx, Binding, Limit, ModuleKind, ModuleSummary, SymbolIdx, Visibility};
 
@@ -61,12 +61,12 @@ pub(super) fn limits(link: LinkInputs<'_>) -> Vec<PlacedLimit> {
     limits
 }
 
-/// Modules of bitcode, by position, that are kept whole because the plain link may compile dead code of theirs that needs a library or symbol.
-/// The library is under `--as-needed` without another live reference, or the symbol is one that the linker reports as undefined.
+/// Bitcode modules, by position, that are kept whole because the plain link may compile dead code that needs a library or symbol. The
+/// library is under `--as-needed` without another live reference, or the linker reports the symbol as undefined.
 ///
-/// Optimisation decides which dead code is compiled: at `-O0` all code that dead native code, other copies of inline functions or equal local
-/// names refer to. Live code may also keep references that it loses otherwise. So every symbol of
-/// bitcode counts. If live code refers to the library too, [`asked_libraries`] decides after the link.
+/// Optimisation decides which dead code is compiled. At `-O0` it is all code that dead native code, other copies of inline functions or
+/// equal local names refer to. Live code may also keep references that optimisation would remove. So every symbol of bitcode counts. If
+/// live code refers to the library too, [`asked_libraries`] decides after the link.
 pub(super) fn of_libraries(
     link: LinkInputs<'_>,
     index: &Index,

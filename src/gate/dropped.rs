@@ -1,6 +1,6 @@
 //! Differences of the linker's messages, errors and results that come from dropped code: its references, relocations and names.
 //!
-//! Any of them makes it link the originals. [`super::plain_link`] has undefined symbols and libraries.
+//! With any of them, the original objects are linked. [`super::plain_link`] handles undefined symbols and libraries.
 
 use rayon::prelude::*;
 use summaries::{
@@ -17,8 +17,8 @@ use crate::plan::{Action, ModulePlan, Plan};
 use crate::propagate::Liveness;
 use crate::resolve::{link_limit, start_stop_section, symbols_of};
 
-/// An object without any kept section, behind GNU ld: it asks only objects with sections whether the stack must be executable, and
-/// a missing `.note.GNU-stack` means yes. That section would be left.
+/// An object without a kept section, when GNU ld links. GNU ld checks only objects with sections for an executable stack, and a missing
+/// `.note.GNU-stack` requests one. That section would remain.
 pub(super) fn of_stack(link: LinkInputs<'_>, index: &Index, plan: &Plan) -> Option<PlacedLimit> {
     let LinkInputs { config, .. } = link;
     let is_gone =
@@ -117,7 +117,7 @@ pub(super) fn of_start_stop(link: LinkInputs<'_>, index: &Index, liveness: &Live
     let is_seen = |atom: AtomId| !config.gc_sections || index.plain_live(summaries)[atom.index()];
     // Without `--gc-sections` these sections are roots; other linkers keep them.
     let collects = config.lld_collects();
-    // Any reference keeps the exempt sections, so that a dropped one has none. Metadata is dropped with the code that it describes.
+    // A reference to an exempt section keeps it, so a dropped one is unreferenced. Metadata is dropped with the code that it describes.
     let may_be_lost = |symbol: SymbolId, atom: AtomId| {
         let (position, local) = index.locate(atom);
         let exempt =
@@ -136,7 +136,7 @@ pub(super) fn of_start_stop(link: LinkInputs<'_>, index: &Index, liveness: &Live
         };
         let external = index.external.iter().filter(is_mention);
         mentions.extend(external.map(|(from, symbol)| (*symbol, !liveness.is_live(*from), *from)));
-        // References of live code come first.
+        // Sort the references of live code first.
         mentions.sort_unstable();
         mentions.dedup_by_key(|(symbol, ..)| *symbol);
     }
@@ -148,8 +148,8 @@ pub(super) fn of_start_stop(link: LinkInputs<'_>, index: &Index, liveness: &Live
     Some((Some(index.modules[position].module), link_limit(Limit::StartStopSection, detail)))
 }
 
-/// A symbol that `--defsym`, `-init` or `-fini` names, in a part of a section. The garbage collection of mold, and that of wild for
-/// `--defsym`, does not know the name and keeps the symbol only for other contents of the section.
+/// A symbol that `--defsym`, `-init` or `-fini` names, in a part of a section. The garbage collector of mold does not treat the name as a
+/// root, nor does that of wild for `--defsym`. Then the symbol is kept only because of other contents of the section.
 pub(super) fn of_named_parts(link: LinkInputs<'_>, index: &Index) -> Option<PlacedLimit> {
     let LinkInputs { config, resolution, summaries, .. } = link;
     let rules = config.rules();

@@ -9,13 +9,13 @@ use crate::summarize::LoadedSummary;
 /// A limit with the module that it concerns.
 pub type PlacedLimit = (Option<ModuleId>, LimitRecord);
 
-/// Whether any of these limits means that nothing is pruned.
+/// Whether any of these limits forbids pruning for the whole link.
 pub fn forbids(limits: &[PlacedLimit]) -> bool {
     limits.iter().any(|(_, l)| l.limit.severity() == Severity::Link)
 }
 
-/// Whether a limit is a failure of the analysis on this input, which the user sees (and `--prune-strict` makes an
-/// error), or a plain fact about the link.
+/// Whether a limit is a failure of the analysis on this input, or a plain fact about the link. The user sees failures, and
+/// `--prune-strict` makes them errors.
 pub fn is_failure(limit: Limit) -> bool {
     !matches!(
         limit,
@@ -43,7 +43,7 @@ pub fn have_failure(modules: &[LoadedSummary]) -> bool {
     limits.any(|limit| limit.severity() >= Severity::Module && is_failure(limit))
 }
 
-/// The warning for a failure, if there is one: the gravest, and of those the first.
+/// The warning for the most severe failure, if there is one; the first of several equal ones.
 pub fn warning(inputs: &Inputs, limits: &[PlacedLimit]) -> Option<String> {
     let of_severity = |severity: Severity| {
         let failure = move |(_, l): &&PlacedLimit| l.limit.severity() == severity && is_failure(l.limit);
@@ -55,7 +55,7 @@ pub fn warning(inputs: &Inputs, limits: &[PlacedLimit]) -> Option<String> {
     Some(format!("{}; {consequence}", sentence(inputs, *module, record)))
 }
 
-/// A limit in words, with its place.
+/// The message for a limit, with its module and place.
 pub fn sentence(inputs: &Inputs, module: Option<ModuleId>, record: &LimitRecord) -> String {
     let place = module.map(|m| format!("{}: ", inputs.module_name(m))).unwrap_or_default();
     format!("{place}{} ({})", record.detail, record.limit.name())

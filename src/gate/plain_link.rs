@@ -18,7 +18,6 @@ use crate::resolve::{DsoState, GlobalSymbol, Prevailing, Resolution};
 use crate::verify::OutputFacts;
 
 /// The facts of the plain link that pruning must not change.
-/// What the plain link does that pruning must not change.
 #[derive(Debug, Default)]
 pub struct PlainLink {
     /// An undefined symbol that the plain linker reports.
@@ -47,7 +46,7 @@ impl PlainLink {
                 }
                 continue;
             }
-            // A hidden symbol can't be defined at run time: it is an error in a shared library too.
+            // A hidden symbol can't be defined at run time; it is an error in a shared library too.
             let is_reported = config.undefined_is_reported || visibility != Visibility::Default;
             let is_undefined = match prevailing {
                 Prevailing::Undefined { weak } => !weak,
@@ -84,7 +83,7 @@ fn has_section(link: LinkInputs<'_>, index: &Index, symbol: SymbolId) -> bool {
     sections.any(|(_, atom)| !config.gc_sections || index.plain_live(summaries)[atom.index()])
 }
 
-/// Whether the plain link records the DSO, whatever is live. lld with `--gc-sections` goes by references of live sections.
+/// Whether the plain link records the DSO independently of liveness. lld with `--gc-sections` decides by the references of live sections.
 fn needed_anyway(config: &Config, dso: &DsoState) -> bool {
     if config.rules().records_when_read { dso.taken } else { dso.referenced && !config.lld_collects() }
 }
@@ -101,25 +100,25 @@ pub struct PlainOutput<'a> {
     pub asked: Vec<&'a str>,
     /// Names that `.dynsym` defines, if there is one.
     pub exported: Vec<&'a [u8]>,
-    /// Names that a module defines, so that `.dynsym` has none of them as undefined, in no order.
+    /// Names that a module defines, in no order. `.dynsym` must not have them as undefined.
     pub defined: Vec<&'a [u8]>,
     /// Bytes of the init and fini arrays: at least, and at most.
     pub init_array: (u64, u64),
     pub fini_array: (u64, u64),
-    /// Whether the stack is executable, where that is known.
+    /// Whether the stack is executable; `None` if that is unknown.
     pub execstack: Option<bool>,
-    /// (name, version, whether it is the default one) of definitions that `.dynsym` has if there is one.
+    /// (name, version, whether it is the default one) of definitions in `.dynsym`, if there is a `.dynsym`.
     pub versions: Vec<(&'a [u8], &'a [u8], bool)>,
-    /// `DT_SONAME`, or that there is none, where that is known.
+    /// The `DT_SONAME`, or its absence; `None` if that is unknown.
     pub soname: Option<Option<&'a OsStr>>,
-    /// `PT_INTERP`, or that there is none, where that is known.
+    /// The `PT_INTERP`, or its absence; `None` if that is unknown.
     pub interpreter: Option<Option<&'a OsStr>>,
-    /// Whether there is `DT_INIT`, `DT_FINI`, where that is known.
+    /// Whether the output has `DT_INIT` and `DT_FINI`; `None` if that is unknown.
     pub init: Option<bool>,
     pub fini: Option<bool>,
     /// There is thread-local data: certainly, possibly.
     pub tls: (bool, bool),
-    /// Functions that need unwind entries, sorted, where others lose theirs.
+    /// Functions that need unwind entries, sorted, if others lose theirs.
     pub unwound: Vec<&'a [u8]>,
 }
 
@@ -184,7 +183,7 @@ impl PlainLink {
             let Some(SequenceItem::Dso { dso, as_needed, .. }) = inputs.sequence.get(mention.item) else {
                 continue;
             };
-            // A later mention without `--as-needed` takes back an earlier one with it.
+            // A later use of the library without `--as-needed` overrides an earlier one with it.
             let outright = |item: &SequenceItem| matches!(item, SequenceItem::Dso { dso: other, as_needed: false, implicit: false, .. } if other == dso);
             let recorded = !as_needed || self.needs(*dso) || inputs.sequence.iter().any(outright);
             if recorded && !seen.contains(&inputs.dso_name(*dso)) {
@@ -296,7 +295,7 @@ fn arrays(summaries: &[&ModuleSummary], index: &Index, family: &[u8]) -> (u64, u
     (least, most)
 }
 
-/// Global functions that keep their unwind entries because the program needs them, where it does not need all.
+/// Global functions that keep their unwind entries because the program needs them, if it does not need all entries.
 fn unwound<'a>(link: LinkInputs<'a>, index: &Index, plan: &Plan) -> Vec<&'a [u8]> {
     let LinkInputs { resolution, summaries, .. } = link;
     let needed = &index.removed_unwind.needed;

@@ -7,7 +7,7 @@ pub(crate) struct Adjacency {
 }
 
 impl Adjacency {
-    /// `edges` (from, to) in any order; those of a node keep theirs. Those from no node are left out.
+    /// `edges` (from, to) in any order; those of a node keep their order. Edges from nodes out of range are ignored.
     pub(crate) fn new(nodes: usize, edges: &[(u32, u32)]) -> Self {
         let inside = |e: &&(u32, u32)| (e.0 as usize) < nodes;
         let mut starts = vec![0u32; nodes + 1];
@@ -27,13 +27,13 @@ impl Adjacency {
         Adjacency { starts, targets }
     }
 
-    /// The successors of a node.
+    /// The successors of a node, in the order of its edges.
     pub(crate) fn of(&self, node: u32) -> &[u32] {
         let bound = |at: usize| self.starts.get(at).map_or(0, |s| *s as usize);
         self.targets.get(bound(node as usize)..bound(node as usize + 1)).unwrap_or(&[])
     }
 
-    /// By node: edges lead there from one of these, or it is one.
+    /// By node: whether it is reachable from one of these nodes, or is one of them.
     pub(crate) fn reached(&self, from: Vec<u32>) -> Vec<bool> {
         let mut reached = vec![false; self.nodes()];
         let mut work = from;

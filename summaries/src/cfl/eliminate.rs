@@ -1,8 +1,8 @@
-//! Elimination of local values: what flows into a value flows directly to the values that it is copied to.
+//! Variable elimination on the constraint graph: a local value is replaced by edges from its sources to its copies.
 //!
-//! A value is eliminated if only copies read it, nothing outside of the function defines it, and either it is copied once or only one value
-//! is copied to it. Then at most as many constraints are added as removed. Displacements add up. A load, or the address of code or data,
-//! has no displacement in its constraint, so such a value stays unless all its copies are plain.
+//! A value is eliminated if only copies read it, only the function defines it, and it has one source or one copy. So a step adds at most
+//! as many constraints as it removes. The displacements of both edges are added. The constraint of a load, or of the address of code or
+//! data, has no displacement. So a value with such a source is kept unless all its copies are plain.
 
 use super::rewrite::{inflows, passed};
 use crate::ids::ValueIdx;
@@ -13,21 +13,21 @@ type Copy = (ValueIdx, Option<i64>);
 
 #[derive(Default, Clone)]
 struct CopyNode {
-    /// Copies into it, and those that values sent which are gone.
+    /// Copies into it, including those that eliminated values passed on.
     from: Vec<Copy>,
     /// Other constraints that add to it, by number.
     made_by: Vec<u32>,
-    /// Copies out of it, and those to values that are gone.
+    /// Copies out of it, including those to eliminated values.
     to: Vec<Copy>,
     /// How many of the copies still count.
     froms: usize,
     tos: usize,
-    /// Something other than a copy looks at it, or fills it.
+    /// An instruction other than a copy reads or defines it.
     fixed: bool,
     gone: bool,
 }
 
-/// Longest list of copies of a value that is searched through.
+/// A list of copies with more entries than this is not searched.
 const MOST_COPIES: usize = 64;
 
 pub(super) fn eliminate(function: &mut FunctionSummary) {
@@ -35,7 +35,7 @@ pub(super) fn eliminate(function: &mut FunctionSummary) {
     let mut work: Vec<u32> = (0..graph.nodes.len() as u32).rev().collect();
     while let Some(value) = work.pop() {
         let Some(neighbours) = graph.take_out(ValueIdx(value)) else { continue };
-        // Fewer copies may make the next ones worth it.
+        // With fewer copies the elimination of the neighbours may pay.
         work.extend(neighbours);
     }
     graph.write(function);
@@ -43,7 +43,7 @@ pub(super) fn eliminate(function: &mut FunctionSummary) {
 
 struct CopyGraph {
     nodes: Vec<CopyNode>,
-    /// Constraints other than copies; what one adds to may change.
+    /// Constraints other than copies; the value that one defines may change.
     others: Vec<Constraint>,
 }
 
@@ -87,7 +87,7 @@ impl CopyGraph {
         graph
     }
 
-    /// Take a value out, if that is worth it; its neighbours.
+    /// Eliminate a value if that does not increase the number of constraints; returns its neighbours.
     fn take_out(&mut self, value: ValueIdx) -> Option<Vec<u32>> {
         let node = &self.nodes[value.index()];
         let (sources, uses) = (node.froms + node.made_by.len(), node.tos);
@@ -101,7 +101,7 @@ impl CopyGraph {
         let to: Vec<Copy> = node.to.iter().filter(lives).copied().collect();
         let fits = from.iter().all(|f| to.iter().all(|t| sum(f.1, t.1).is_some()));
         let any = |copies: &[Copy]| copies.iter().any(|c| c.1.is_none());
-        // A displacement that isn't known makes one of many offsets, so it is done once.
+        // An unknown displacement makes many offsets of one, so it is applied once.
         let repeats = any(&from) && uses > 1 || any(&to) && sources > 1;
         if !fits || repeats || made && to.iter().any(|t| t.1 != Some(0)) {
             self.nodes[value.index()].fixed = true;
@@ -128,7 +128,7 @@ impl CopyGraph {
         Some(from.iter().chain(&to).map(|n| n.0.0).collect())
     }
 
-    /// A copy that takes the place of two; one that is known already only costs.
+    /// Add a copy that replaces two; a copy that exists already is not added.
     fn copy(&mut self, from: ValueIdx, to: ValueIdx, offset: Option<i64>) {
         let known = &self.nodes[from.index()].to;
         let is_known = known.len() <= MOST_COPIES && known.contains(&(to, offset));
@@ -141,7 +141,7 @@ impl CopyGraph {
         let source = &mut self.nodes[from.index()];
         source.to.push((to, offset));
         source.tos += 1;
-        // A cycle of one would have to be followed for ever.
+        // A value that is copied to itself cannot be eliminated.
         source.fixed |= from == to;
         let target = &mut self.nodes[to.index()];
         target.from.push((from, offset));
@@ -163,7 +163,7 @@ impl CopyGraph {
     }
 }
 
-/// Two displacements, one after the other; `None` if they add up to no number.
+/// The sum of two displacements; `None` on overflow.
 fn sum(a: Option<i64>, b: Option<i64>) -> Option<Option<i64>> {
     match a.zip(b) {
         Some((a, b)) => a.checked_add(b).map(Some),
@@ -171,7 +171,7 @@ fn sum(a: Option<i64>, b: Option<i64>) -> Option<Option<i64>> {
     }
 }
 
-/// The value to which a constraint adds something, if it is one.
+/// The value that a constraint defines, if it defines one.
 fn target(constraint: &mut Constraint) -> Option<&mut ValueIdx> {
     match constraint {
         Constraint::Address { to, .. }

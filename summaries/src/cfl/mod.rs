@@ -1,10 +1,10 @@
-//! External relations: what one function does with addresses, in terms of values that its callers and callees see.
+//! External relations: the effects of a function on addresses, in terms of values that callers and callees see.
 //!
-//! A front end makes a graph of assignments and dereferences over all values of the function. [`reduce`] closes it: local values are
-//! eliminated one by one, and what remains relates parameters, results, globals, memory, and what call sites pass and get. A value whose
-//! elimination would add more relations than it removes stays as a hub, so that a summary is never larger than the graph.
-//! The constraints of a [`FunctionSummary`] are the only form in which the relations are printed, cached and propagated. In the words of
-//! LLVM's `AliasAnalysisSummary`, a load is a relation from the first level of dereference of its address, a store one to that level.
+//! A front end makes a graph of assignments and dereferences over all values of the function. [`reduce`] closes it by eliminating local
+//! values. The result relates parameters, results, globals, memory, and the values that call sites pass and receive. A value is kept as a
+//! hub if its elimination would add more relations than it removes. So a summary is never larger than the graph. The constraints of a
+//! [`FunctionSummary`] are the only form in which relations are printed, cached and propagated. In the terms of LLVM's
+//! `AliasAnalysisSummary`, a load is a relation from the first dereference level of its address. A store is a relation to that level.
 
 pub(crate) mod adjacency;
 mod eliminate;
@@ -12,8 +12,8 @@ mod rewrite;
 
 use crate::relation::FunctionSummary;
 
-/// The same function with fewer values, for every caller: results, actuals, callees, addresses of accesses and escapes hold what they held.
-/// One whose values are out of range is returned as it is.
+/// An equivalent function with fewer values: for every caller, results, actuals, callees, addresses of accesses and escapes have the same
+/// points-to sets. A function with values out of range is returned unchanged.
 pub fn reduce(function: &FunctionSummary) -> FunctionSummary {
     let mut reduced = function.clone();
     let mut in_range = true;

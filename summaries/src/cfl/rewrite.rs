@@ -1,7 +1,7 @@
-//! Rewriting of a function's summary: dead code elimination over values, and their renumbering.
+//! Dead code elimination over the values of a function's summary, and the renumbering of the rest.
 //!
-//! A value is needed if it is stored, passed to a call, called, returned, or escapes, if it is the address of a store or a copy, or if
-//! a needed value is made from it. A value that is only compared is not needed.
+//! A value is needed if it is stored, passed to a call, called, returned, or escapes. The address of a store or of a copy is needed too.
+//! Every source of a needed value is needed. A comparison alone does not make a value needed.
 
 use crate::cfl::adjacency::Adjacency;
 use crate::ids::ValueIdx;
@@ -51,7 +51,7 @@ pub(super) fn for_each_value(function: &mut FunctionSummary, mut visit: impl FnM
     }
 }
 
-/// What a call site does with values of the caller.
+/// The values of the caller that a call site uses.
 pub(super) fn passed(site: &CallSite) -> impl Iterator<Item = ValueIdx> + '_ {
     let callee = match site.callee {
         Callee::Indirect(value) => Some(value),
@@ -60,7 +60,7 @@ pub(super) fn passed(site: &CallSite) -> impl Iterator<Item = ValueIdx> + '_ {
     callee.into_iter().chain(site.actuals.iter().map(|a| a.1)).chain(site.stack.iter().map(|s| s.1))
 }
 
-/// Values that something outside puts addresses into, by value.
+/// By value: whether callers, callees or indirect entries define it.
 pub(super) fn inflows(function: &FunctionSummary) -> Vec<bool> {
     let mut inflow = vec![false; function.values as usize];
     let parameters = function.parameters.iter().map(|p| p.1);
@@ -75,7 +75,7 @@ pub(super) fn inflows(function: &FunctionSummary) -> Vec<bool> {
     inflow
 }
 
-/// Removes the constraints that define values which nothing needs.
+/// Removes the constraints that define dead values, which nothing needs.
 pub(super) fn drop_dead(function: &mut FunctionSummary) {
     let needed = needed(function);
     let is_needed = |v: ValueIdx| needed.get(v.index()).copied().unwrap_or(false);
@@ -90,7 +90,7 @@ pub(super) fn drop_dead(function: &mut FunctionSummary) {
     }
 }
 
-/// By value: something needs it.
+/// By value: whether it is live, as in the module's description.
 fn needed(function: &FunctionSummary) -> Vec<bool> {
     let mut made_from: Vec<(u32, u32)> = Vec::new();
     let mut work: Vec<u32> = Vec::new();

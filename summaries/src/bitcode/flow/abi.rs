@@ -1,8 +1,8 @@
-//! In which registers and stack slots arguments and results go, as the System V psABI has it and LLVM's code generation does it.
+//! Calling convention: the registers and stack slots of arguments and results, by the System V psABI and LLVM's code generation.
 //!
-//! Safe because only what needs no classification has a place of its own: integers and pointers of at most 64 bits, floating-point
-//! numbers and vectors of at most 128. A call or function with anything else passes everything everywhere ([`ArgumentPlaces::Any`]), and
-//! one with a convention of its own is not followed. Left out: stack slots of what is passed by value, which are somewhere in the caller's frame.
+//! Only types without classification have a known place: integers and pointers of at most 64 bits, floating-point numbers and vectors of
+//! at most 128. In a call or function with another type, each argument may be in any place ([`ArgumentPlaces::Any`]). A function with a
+//! convention of its own is not analysed. Stack slots of arguments by value have no places; they are somewhere in the caller's frame.
 
 use super::super::ir::attributes::{AttributeList, kind};
 use super::super::ir::layout::Sizes;
@@ -12,17 +12,17 @@ use crate::registers::{
     self, ARGUMENTS, PASSED, RAX, RCX, RDX, Register, VECTOR_ARGUMENTS, XMM0, XMM1, XMM2, XMM3,
 };
 
-/// All that a result may come in.
+/// All registers in which a result may be returned.
 const RESULTS: [Register; 7] = [RAX, RCX, RDX, XMM0, XMM1, XMM2, XMM3];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
     Register(Register),
-    /// Bytes from the stack pointer at entry: a cell of 8.
+    /// A cell of 8 bytes, by its offset from the stack pointer at entry.
     Stack(i32),
 }
 
-/// Where the arguments of a call are.
+/// The places of the arguments of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ArgumentPlaces {
     Each(Vec<Slot>),
@@ -35,7 +35,7 @@ pub(super) fn passed() -> impl Iterator<Item = Register> {
     (0..64).filter(|r| registers::has(PASSED, *r))
 }
 
-/// How the parameters of a function or call are passed, beside their types.
+/// The passing of the parameters of a function or call, in addition to their types.
 #[derive(Debug, Default)]
 pub(super) struct ParameterPassing {
     /// By value: a copy on the stack. Parameter numbers.
@@ -44,7 +44,7 @@ pub(super) struct ParameterPassing {
     pub(super) result: Option<u32>,
 }
 
-/// What the attributes say; `None` if arguments are passed in a way that is not modelled.
+/// The passing that the attributes specify; `None` if arguments are passed in a way that is not modelled.
 pub(super) fn passing(module: &IrModule, list: AttributeList, convention: u32) -> Option<ParameterPassing> {
     // C, fast, cold, preserve_most, preserve_all, x86_64_sysv: all pass as C does.
     if !matches!(convention, 0 | 8 | 9 | 14 | 15 | 78) || !module.attributes.unknown.is_empty() {
@@ -99,8 +99,8 @@ fn is_lane(module: &IrModule, element: TypeId) -> bool {
     )
 }
 
-/// Where arguments of these types are; `None` in the list is one whose type is not known.
-/// If there is such a one, or one that is passed by value, any of them may be anywhere.
+/// The places of arguments of these types; `None` in the list is an unknown type. With an unknown type, or an argument by value, any
+/// argument may be anywhere.
 pub(super) fn arguments(
     module: &IrModule,
     sizes: &Sizes,

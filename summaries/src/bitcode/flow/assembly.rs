@@ -1,7 +1,7 @@
-//! Inline assembly that moves no address: it does nothing, or it asks the processor for numbers.
+//! Inline assembly without address operands: it does nothing, or it reads numbers from the processor.
 //!
-//! Assembly that does nothing has no operands and consists of alignment, fences and pauses. Assembly that asks for numbers is one of a few instructions. Each
-//! of them writes all of the registers that it is known to write, and every output is one of those. Other assembly may do anything.
+//! Assembly that does nothing has no operands and consists of alignment, fences and pauses. Assembly that reads numbers is one of a few
+//! instructions. Each of them writes all of its listed registers, and every output is one of those. Other assembly may do anything.
 
 /// Statements that change no register and no memory. `rep` is the prefix of the next one.
 const NOTHING: &[&[u8]] = &[b"nop", b"pause", b"rep", b"rep nop", b"lfence", b"mfence", b"sfence"];
@@ -16,7 +16,7 @@ const INSTRUCTIONS: &[(&[u8], &[&[u8]])] = &[
     (b"xgetbv", &[b"={ax}", b"={dx}"]),
 ];
 
-/// `cpuid` where rbx belongs to somebody: clang's `cpuid.h`. It ends in the second output.
+/// `cpuid` where rbx is reserved: clang's `cpuid.h`. It ends in the second output.
 const WITHOUT_RBX: &[&[u8]] = &[b"xchgq %rbx,${1:q}", b"cpuid", b"xchgq %rbx,${1:q}"];
 const OF_WITHOUT_RBX: &[&[u8]] = &[b"={ax}", b"=r", b"={cx}", b"={dx}"];
 
@@ -80,7 +80,7 @@ mod tests {
             assert!(
                 does_nothing(text.as_bytes(), b"~{memory},~{dirflag}") && does_nothing(text.as_bytes(), b"")
             );
-            // An operand may come out again.
+            // An output may hold an input operand unchanged.
             assert!(!does_nothing(text.as_bytes(), b"=r,0,~{flags}") && !does_nothing(text.as_bytes(), b"r"));
         }
         for text in [
@@ -107,7 +107,7 @@ mod tests {
         assert!(asks("\tcpuid\n\t", "={ax},{ax},~{ebx},~{ecx},~{edx},"));
         assert!(asks("  xchgq  %rbx,${1:q}\n  cpuid\n  xchgq  %rbx,${1:q}", "={ax},=r,={cx},={dx},0,2,"));
         assert!(asks("xgetbv", "={ax},={dx},{cx},"));
-        // What it doesn't write may be what came in; what isn't a register of its own may be memory.
+        // An output that it does not write may hold an input; an output without a register of its own may be memory.
         assert!(!asks("cpuid", "=r,={bx},0,"));
         assert!(!asks("rdtsc", "={cx},0,"));
         assert!(!asks("cpuid", "=*m,r,"));

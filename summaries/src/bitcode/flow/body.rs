@@ -1,9 +1,9 @@
-//! Constraint generation for the body of a function: what its instructions do with addresses.
+//! Constraint generation for the body of a function: the effects of its instructions on addresses.
 //!
-//! Every value of the body that can hold an address is a value of the summary; what depends on an address by arithmetic holds it at an
-//! unknown offset. Local variables (`alloca`) lie in the frame, which is one object. Safe because an instruction that is not
-//! modelled makes the whole function one that is not understood, and whatever a function mentions and no constraint names escapes. Left
-//! out: the order of instructions, and which branches are taken.
+//! Every value of the body that can hold an address is a value of the summary. A value computed from an address holds it at an unknown
+//! offset. Local variables (`alloca`) lie in the frame, which is one object. A function with an instruction that is not modelled gets no
+//! summary. A global value escapes if the function refers to it and no constraint names it. The analysis is flow-insensitive, and ignores
+//! the conditions of branches.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::relation::{CallSite, Constraint, FunctionSummary, Place};
 /// Bytes of a frame in which local variables are distinguished.
 const FRAME: i64 = 1 << 17;
 
-/// Through so many casts an `and` is looked for; what is behind more may be bits of anything.
+/// The search for an `and` passes through at most this many casts; a value behind more of them may have any bits.
 const MAX_CASTS: usize = 8;
 
 pub(super) struct BodyBuilder<'m> {
@@ -36,9 +36,9 @@ pub(super) struct BodyBuilder<'m> {
     /// The values of parameters and instructions, by number from the body's first.
     local: Vec<Option<ValueIdx>>,
     constants: BTreeMap<ValueId, Option<ValueIdx>>,
-    /// Global values that escape here, besides.
+    /// Global values that escape here without a constraint.
     pub(super) escaping: Vec<ValueId>,
-    /// Global values that are compared, or given to what does nothing with them.
+    /// Global values that are compared, or passed to operations without effect on them.
     pub(super) compared: Vec<ValueId>,
     /// Bytes of the frame that are taken, downwards.
     taken: i64,
@@ -49,9 +49,9 @@ pub(super) struct BodyBuilder<'m> {
 
 pub(super) struct BodySummary {
     pub(super) summary: FunctionSummary,
-    /// Global values that escape in it whatever the summary says.
+    /// Global values that escape in it, in addition to those of the summary.
     pub(super) escaping: Vec<ValueId>,
-    /// Global values that are compared in it, or given to what does nothing with them; ascending.
+    /// Global values that are compared in it, or passed to operations without effect on them; ascending.
     pub(super) compared: Vec<ValueId>,
     /// The values of the summary that parameters and instructions are, by number from the body's first.
     pub(super) local: Vec<Option<ValueIdx>>,
@@ -118,7 +118,7 @@ impl<'m> BodyBuilder<'m> {
         self.out.constraints.push(constraint);
     }
 
-    /// The value of what can hold an address; `None` for what holds none.
+    /// The value of an operand that can hold an address; `None` for other operands.
     pub(super) fn value(&mut self, id: ValueId) -> Result<Option<ValueIdx>, NotFollowed> {
         match self.body.definition(id) {
             Some(ValueDefinition::Module | ValueDefinition::Constant(_)) => self.constant(id),
@@ -144,7 +144,7 @@ impl<'m> BodyBuilder<'m> {
         }
     }
 
-    /// A single bit may be one of an address that is taken apart; a comparison of something whole gives none.
+    /// Whether values of this type hold no address. A single bit may be a piece of an address, unlike the result of a scalar comparison.
     fn holds_nothing(&self, ty: TypeId) -> bool {
         let ty = self.module().types.get(ty);
         matches!(ty, Some(Type::Void | Type::Label | Type::Metadata | Type::Token))
@@ -196,7 +196,7 @@ impl<'m> BodyBuilder<'m> {
         Ok(())
     }
 
-    /// Notes the global values that an operand is: who only compares them learns nothing of what they hold.
+    /// Notes the global values that an operand is; a comparison does not reveal their contents.
     pub(super) fn compare(&mut self, operand: ValueId) {
         let places = self.values.places(operand).unwrap_or_default();
         self.compared.extend(places.into_iter().map(|p| p.0));
@@ -208,8 +208,8 @@ impl<'m> BodyBuilder<'m> {
         self.body.instructions.get(index as usize).map(|i| &i.kind)
     }
 
-    /// Whether a value is some bits of another, in whatever width: comparing it is how IR takes one bit of a number (`(int)(x & 1) != 0`),
-    /// and one of each element of a vector, which may be pieces of a number.
+    /// Whether a value consists of some bits of another, in any width. In IR a comparison of such a value takes one bit of a number
+    /// (`(int)(x & 1) != 0`). A comparison of vectors takes one bit of each element, which may be a piece of a number.
     fn is_part(&self, mut value: ValueId) -> bool {
         for _ in 0..MAX_CASTS {
             if self.is_vector_of_numbers(value) {
@@ -218,7 +218,7 @@ impl<'m> BodyBuilder<'m> {
             match self.defining_instruction(value) {
                 Some(Kind::Binary { opcode: binary::AND | binary::SREM | binary::UREM, .. })
                 | Some(Kind::Cast { opcode: cast::TRUNC, .. }) => return true,
-                // A distance is shifted for the number of elements.
+                // Pointer differences are shifted to get a number of elements.
                 Some(Kind::Binary { opcode: binary::ASHR | binary::LSHR | binary::SHL, left, .. }) => {
                     return !matches!(
                         self.defining_instruction(*left),
@@ -232,7 +232,7 @@ impl<'m> BodyBuilder<'m> {
         true
     }
 
-    /// Whether a condition is a bit that was taken of a number.
+    /// Whether a condition is a bit that was extracted from a number.
     fn is_bit(&self, condition: ValueId) -> bool {
         match self.defining_instruction(condition) {
             Some(Kind::Compare { left, right, .. }) => self.is_part(*left) || self.is_part(*right),
@@ -259,13 +259,13 @@ impl<'m> BodyBuilder<'m> {
         to
     }
 
-    /// Bytes that an access of this type touches; 0 where that is not known.
+    /// The size in bytes of an access of this type; 0 if unknown.
     pub(super) fn size(&self, ty: Option<TypeId>) -> u32 {
         let size = ty.and_then(|ty| self.values.sizes.of(ty));
         size.and_then(|s| u32::try_from(s.store).ok()).unwrap_or_default()
     }
 
-    /// Whether a pointer is a number that the program has by itself: what is there is nobody's that we know.
+    /// Whether a pointer is a non-null constant made of integers only; its pointee is unknown.
     pub(super) fn is_number(&self, pointer: ValueId) -> bool {
         let Some(constant) = self.values.constant(pointer) else { return false };
         let empty = matches!(constant.kind, ConstantKind::Null | ConstantKind::Undef | ConstantKind::Poison);
@@ -346,7 +346,7 @@ impl<'m> BodyBuilder<'m> {
             self.result = self.value(*address)?;
         }
         if function.variadic {
-            // What `va_start` finds: all registers, saved in the frame beside the stack's arguments.
+            // The argument area of `va_start`: all registers, saved in the frame next to the stack's arguments.
             let stack = self.frame(None);
             for register in abi::passed() {
                 let known = registers.iter().find(|r| r.0 == register).map(|r| r.1);
@@ -403,7 +403,7 @@ impl<'m> BodyBuilder<'m> {
             Kind::GetElementPtr { source, operands, .. } => {
                 let (base, indices) = operands.split_first().ok_or(NotFollowed("an address of nothing"))?;
                 self.assign(*base, to, self.values.distance(*source, indices))?;
-                // Whatever the indices hold, it is no address.
+                // The index values are not addresses.
                 if let Some(to) = to.filter(|_| self.is_number(*base)) {
                     self.push(Constraint::Unknown { to });
                 }
@@ -413,7 +413,7 @@ impl<'m> BodyBuilder<'m> {
             }
             Kind::Select { condition, if_true, if_false } => {
                 self.compare(*condition);
-                // Addresses are put together of numbers.
+                // Addresses may be put together from numbers.
                 if self.is_bit(*condition) && !self.is_pointer(instruction.ty) {
                     self.assign(*condition, to, None)?;
                 }
@@ -446,7 +446,7 @@ impl<'m> BodyBuilder<'m> {
             Kind::ConditionalBranch { condition, .. } | Kind::Switch { condition, .. } => {
                 self.compare(*condition);
             }
-            // Where it may go is said, and is in the function.
+            // The targets are listed, and are in the function.
             Kind::IndirectBranch { .. } => {}
             Kind::Load { pointer, .. } => {
                 self.load(*pointer, to, self.size(instruction.ty))?;
@@ -471,9 +471,9 @@ impl<'m> BodyBuilder<'m> {
                 self.load(*pointer, to, size)?;
                 let mut from = self.value(*value)?;
                 if *operation != 0 {
-                    // The new value is made of both.
+                    // The new value is computed from both operands.
                     let made = self.fresh();
-                    // Of these `add` alone copies.
+                    // Only `add` of these copies.
                     if *operation != 1 {
                         self.expose_value(made, Exposure::Code);
                     }

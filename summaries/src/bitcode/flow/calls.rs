@@ -1,9 +1,9 @@
-//! Constraint generation for calls: what is called, and which values pass where.
+//! Constraint generation for calls: the callees, and the values that are passed and returned.
 //!
-//! A definition of this module that another one may prevail over is called beside that one: link-time optimisation may put its body in
-//! place of the call. Safe because inline assembly gets all that it is given as escaped, unless it does nothing or only asks for numbers ([`assembly`]), and a convention that is not the C one, an operand
-//! bundle that means another call, or a `musttail` call of a variadic function (it passes on all arguments, named or not: LLVM, "Language
-//! Reference", `call`), makes the function one that is not understood. Left out: what attributes promise.
+//! If another definition may prevail over one of this module, a call reaches both: link-time optimisation may inline the module's own.
+//! Arguments of inline assembly escape, unless it does nothing or only asks the processor for numbers ([`assembly`]). A function is not
+//! analysed if a call has a convention other than the C one, or an operand bundle that changes the call. The same holds for a `musttail`
+//! call in a variadic function, which passes on all arguments (LLVM, "Language Reference", `call`).
 
 use super::super::ir::ValueId;
 use super::super::ir::constants::ConstantKind;
@@ -16,7 +16,7 @@ use crate::ids::ValueIdx;
 use crate::registers::Register;
 use crate::relation::{CallSite, Callee, Constraint, Place};
 
-/// Tags of operand bundles that say something of the call and do nothing by themselves.
+/// Tags of operand bundles that describe the call and have no effect.
 const HARMLESS_BUNDLES: [&[u8]; 3] = [b"kcfi", b"ptrauth", b"convergencectrl"];
 
 impl<'m> BodyBuilder<'m> {
@@ -63,7 +63,7 @@ impl<'m> BodyBuilder<'m> {
             }
         }
         let parameters = module.types.function(call.function_type).map_or(&[][..], |(_, types, _)| types);
-        // Where a value says nothing of its type the call does.
+        // If the callee value has no function type, the call gives the types.
         let types = arguments
             .iter()
             .enumerate()
@@ -91,7 +91,7 @@ impl<'m> BodyBuilder<'m> {
                         let (from, to) =
                             (Place { value, offset: Some(0) }, Place { value: stack, offset: None });
                         self.push(Constraint::Copy { from, to, size: 0 });
-                        // In a register it is never, but its bytes may be.
+                        // The address is never in a register, but the pointee's bytes may be.
                         self.push(Constraint::Load { from: Place { value, offset: None }, to: any, size: 0 });
                         continue;
                     }
@@ -131,7 +131,7 @@ impl<'m> BodyBuilder<'m> {
         })
     }
 
-    /// The sites of a call: one for each definition that may take it, or one of whatever the callee holds.
+    /// The sites of a call: one for each possible definition, or one for all functions that the callee value holds.
     fn callees(&mut self, callee: ValueId, site: CallSite) -> Result<(), NotFollowed> {
         let places = self.values.places(callee).ok_or(NotFollowed("a constant of very many parts"))?;
         let direct = match places.as_slice() {
@@ -157,7 +157,7 @@ impl<'m> BodyBuilder<'m> {
         Ok(())
     }
 
-    /// Code that isn't seen gets the arguments, and gives anything.
+    /// External code gets the arguments, and may return any escaped address.
     pub(super) fn unseen(&mut self, call: &IrCall, to: Option<ValueIdx>) -> Result<(), NotFollowed> {
         for argument in call.arguments.iter().chain(call.bundles.iter().flat_map(|b| &b.operands)) {
             if let CallArgument::Value(value) = argument {

@@ -1,4 +1,4 @@
-//! The exposure of operands in IR: which of them let addresses escape because something else than a copy uses them.
+//! The exposure of operands in IR: the operations that let an address escape because they do more than copy it.
 
 use super::super::ir::types::Type;
 use super::super::ir::{TypeId, ValueId};
@@ -9,7 +9,7 @@ use crate::ids::ValueIdx;
 use crate::relation::Constraint;
 
 impl BodyBuilder<'_> {
-    /// Notes that an operation uses the value otherwise than by copying, as the exposure says.
+    /// Notes that an operation uses the value other than by copying, as the exposure says.
     pub(super) fn expose(&mut self, from: ValueId, exposure: Exposure) -> Result<(), NotFollowed> {
         if exposure != Exposure::Nothing
             && let Some(from) = self.value(from)?

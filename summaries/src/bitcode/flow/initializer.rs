@@ -1,7 +1,7 @@
-//! References of static initializers: what is stored where in the atom of a variable.
+//! References of static initializers: the addresses that are stored in the atom of a variable.
 //!
-//! Safe because an address of 8 bytes with a known distance is a reference of kind `data`, which value flow follows as contents; every
-//! other mention is of kind `address`, by which its target escapes. Left out: bytes that are no address.
+//! An address of 8 bytes with a known distance is a reference of kind `data`, which the value flow analyses as contents. Every other
+//! reference is of kind `address`, and its target escapes. Bytes that are not an address are ignored.
 
 use super::super::ir::constants::ConstantKind;
 use super::super::ir::types::Type;
@@ -9,14 +9,14 @@ use super::super::ir::{TypeId, ValueId};
 use super::places::{ConstantValues, GlobalPlace};
 
 pub(super) struct StoredConstant {
-    /// In bytes, from the beginning of the variable.
+    /// The offset in bytes from the beginning of the variable.
     pub(super) at: u64,
     pub(super) place: GlobalPlace,
-    /// It is the address and nothing but that.
+    /// It is the whole address, and not computed from it.
     pub(super) plain: bool,
 }
 
-/// The addresses in an initializer. `None` if the layout of a type is not known, or `budget` constants were looked at.
+/// The addresses in an initializer. `None` if the layout of a type is unknown, or after `budget` constants.
 pub(super) fn stored(
     values: ConstantValues<'_>,
     initializer: ValueId,
@@ -30,7 +30,7 @@ pub(super) fn stored(
         if let Some(ConstantKind::Aggregate(elements)) = constant.map(|c| &c.kind) {
             let ty = constant?.ty;
             for (i, element) in elements.iter().enumerate() {
-                // Those that hold no address need no place.
+                // Elements without an address need no place.
                 if !leads_somewhere(values, *element) {
                     continue;
                 }

@@ -1,8 +1,8 @@
-//! What LLVM's intrinsic functions do with addresses.
+//! Constraint generation for LLVM's intrinsic functions (LLVM, "Language Reference", Intrinsic Functions).
 //!
-//! Safe because one that isn't listed gets its arguments as escaped and returns anything that escaped, and one that means more than a
-//! call (it looks into frames, makes code, resumes elsewhere) makes the function one that is not understood. Source: LLVM, "Language
-//! Reference", Intrinsic Functions. Left out: what they promise to the optimiser.
+//! The arguments of an intrinsic that is not listed escape, and it may return any escaped address. A function gets no summary if it has
+//! an intrinsic that does more than a call: it reads frames, creates code or resumes elsewhere. Their promises to the optimiser are
+//! ignored.
 
 use super::super::ir::ValueId;
 use super::super::ir::instruction::{CallArgument, IrCall, IrInstruction};
@@ -12,7 +12,7 @@ use crate::exposure::Exposure;
 use crate::ids::ValueIdx;
 use crate::relation::{Constraint, Place};
 
-/// They neither keep nor return an address, nor store one.
+/// Intrinsics that neither keep nor return an address, nor store one.
 const NOTHING: &[&[u8]] = &[
     b"assume",
     b"dbg.",
@@ -46,7 +46,7 @@ const IDENTITY: &[&[u8]] = &[
     b"threadlocal.address",
 ];
 
-/// Their result is made of their arguments, and they do nothing else.
+/// Intrinsics that only compute their result from their arguments.
 const ARITHMETIC: &[&[u8]] = &[
     b"abs",
     b"acos",
@@ -119,7 +119,7 @@ const COPYING: &[&[u8]] = &[b"sadd.", b"smax", b"smin", b"uadd.", b"umax", b"umi
 /// Arithmetic that can shift by a variable number of bits.
 const FUNNEL_SHIFT: &[&[u8]] = &[b"fshl", b"fshr"];
 
-/// Intrinsics for which no constraint says what they do.
+/// Intrinsics whose effects cannot be expressed by constraints.
 const NOT_FOLLOWED: &[&[u8]] = &[
     b"addressofreturnaddress",
     b"adjust.trampoline",
@@ -201,7 +201,7 @@ pub(super) fn call<'m>(
         return copy(builder, argument(0)?, argument(1)?, 24);
     }
     if name.starts_with(b"stacksave") {
-        // Somewhere in the frame, where the variables are whose size is not known.
+        // An unknown place in the frame, like that of variables of unknown size.
         let stack = builder.frame(None);
         if let Some(to) = to {
             builder.push(Constraint::Assign { from: stack, to, offset: Some(0) });
@@ -249,7 +249,7 @@ fn copy(builder: &mut BodyBuilder<'_>, to: ValueId, from: ValueId, size: u32) ->
             builder.push(Constraint::Copy { from, to, size });
         }
         _ if builder.is_number(to) || builder.is_number(from) => {
-            // Between memory that is known and memory that nobody knows.
+            // A copy between known memory and unknown memory.
             let held = builder.fresh();
             builder.load(from, Some(held), 0)?;
             builder.store(Some(held), to, 0)?;

@@ -1,7 +1,8 @@
-//! Which bodies map memory at a place of the program's choice ([`crate::mapping`]).
+//! Constant propagation to calls that may map memory at an address of the program's choice ([`crate::mapping`]).
 //!
-//! Safe because a call has to name the function and a constant that leaves the place open; whatever else mentions one of these may call it
-//! with anything. Left out: inline assembly. Initializers that hold their addresses are asked for by [`of`].
+//! A call is harmless if it names the function directly and passes a constant that leaves the choice to the kernel. Any other use of the
+//! function may call it with any address. Inline assembly is not covered. For initializers that hold such a function's address, the
+//! caller uses [`of`].
 
 use super::super::ir::ValueId;
 use super::super::ir::function::Body;
@@ -10,7 +11,7 @@ use super::super::module::Module;
 use super::places::ConstantValues;
 use crate::mapping::{Mapping, mapping};
 
-/// The name of what the body may call to map memory somewhere, if it does.
+/// The name of a mapping function that the body may call with a chosen address, if there is one.
 pub(super) fn chooses_a_place(
     module: &Module<'_>,
     values: ConstantValues<'_>,
@@ -30,7 +31,7 @@ pub(super) fn chooses_a_place(
             operands.swap_remove(callee);
         }
         for operand in &operands {
-            // Of a constant of very many parts anything may be one.
+            // A constant with too many parts may hold the address of any function.
             let Some(places) = values.places(*operand) else { return Some(b"what a constant holds") };
             if let Some(mapping) = places.into_iter().find_map(|(global, _)| of(module, global)) {
                 return Some(mapping.name);
@@ -40,7 +41,7 @@ pub(super) fn chooses_a_place(
     None
 }
 
-/// What a global value maps memory as.
+/// The kind of mapping that a global value makes, if it makes one.
 pub(super) fn of(module: &Module<'_>, id: ValueId) -> Option<&'static Mapping> {
     mapping(module.values.get(id.0 as usize)?.name)
 }

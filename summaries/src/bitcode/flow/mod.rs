@@ -1,9 +1,9 @@
-//! Constraint generation for LLVM IR: the same constraints for functions, and references for data, that the native front end gives.
+//! Constraint generation for LLVM IR: constraints of functions and references of data, in the same form as the native front end's.
 //!
-//! Here values have names, memory is typed and every call says what it passes, so nothing has to be recovered; but the module is optimised further
-//! before it runs. So each mention of a definition that another one may prevail over mentions both: link-time optimisation may use either's body or
-//! contents. Safe because what isn't understood of a function lets all that it mentions escape, and of a module makes it one that is
-//! linked as it is. Left out: metadata, and what code generation adds (`resolve` in the tool).
+//! The IR has named values, typed memory and explicit arguments, so nothing is recovered. But the module is optimised again before it
+//! runs, and link-time optimisation may use any definition's body or contents. So a reference to a definition that may be replaced refers
+//! to both definitions. If a function cannot be analysed, all that it refers to escapes. If a module cannot be analysed, it is linked
+//! unchanged. Metadata is ignored; `resolve` in the tool adds the references of code generation.
 
 mod abi;
 mod assembly;
@@ -40,39 +40,39 @@ use body::BodySummary;
 use names::{GlobalNames, GlobalNumbers, NotFollowed};
 use places::{ConstantValues, LABEL};
 
-/// Constants that the initializers of a module may be made of, besides as many as it has.
+/// The initializers of a module may have this many constants, in addition to the number of constants in the module.
 const INITIALIZER_BUDGET: usize = 1 << 20;
 
-/// Bodies of a piece of work: enough that handing it out, and reading the module's abbreviations for it, costs nothing.
+/// Bodies of a work item: enough to amortise the scheduling, and the reading of the module's abbreviations.
 const PIECE: usize = 64;
 
-/// Which values of a function's summary the values of its body are, for whoever holds the one against the other.
+/// The map from values of a function's body to values of its summary, for a comparison of the two.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalValues {
     pub atom: AtomIdx,
-    /// Parameters, instructions and constants that are operands, ascending. What is missing holds no address.
+    /// Parameters, instructions and constants that are operands, ascending. Values that are not listed hold no address.
     pub values: Vec<(ValueId, ValueIdx)>,
 }
 
-/// What a module says of its values.
+/// The value flow of a module: references, summaries, sizes and limits.
 #[derive(Debug, Default)]
 pub(super) struct ModuleValueFlow {
     /// The references by atom, then in the order of the module.
     pub(super) references: Vec<Reference>,
     /// The elements are indexed by atom.
     pub(super) functions: Vec<FunctionSummary>,
-    /// In bytes: what a variable takes in memory, and the block of bitcode of a function's body.
+    /// The sizes in bytes: of a variable in memory, and of the bitcode block of a function's body.
     pub(super) sizes: Vec<(AtomIdx, u64)>,
     /// Functions that may take arguments in any register.
     pub(super) takes_registers: Vec<AtomIdx>,
     /// Functions that have assembly in them, or may.
     pub(super) runs_unseen: Vec<AtomIdx>,
     pub(super) limits: Vec<LimitRecord>,
-    /// The local values of each of `functions`, in the order of the module; only if asked for.
+    /// The local values of each of `functions`, in the order of the module; only if requested.
     pub(super) locals: Vec<LocalValues>,
 }
 
-/// The functions of whose basic blocks a body takes addresses, ascending.
+/// The functions with a basic block whose address a body takes, ascending.
 fn labelled(body: &Body) -> Vec<ValueId> {
     let of = body.constants.all.iter().filter_map(|constant| match constant.kind {
         ConstantKind::BlockAddress { function, .. } => Some(function),
@@ -84,25 +84,25 @@ fn labelled(body: &Body) -> Vec<ValueId> {
     of
 }
 
-/// Insert into an ascending list, once.
+/// Insert into an ascending list unless it is there.
 fn insert(list: &mut Vec<ValueId>, value: ValueId) {
     if let Err(at) = list.binary_search(&value) {
         list.insert(at, value);
     }
 }
 
-/// What is asked of the IR; each with what stands before it.
+/// The requested results; each request includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FlowRequest {
-    /// The mentions of each function and initializer ([`ModuleValueFlow::references`]), and their sizes.
+    /// The references of each function and initializer ([`ModuleValueFlow::references`]), and their sizes.
     References,
-    /// The functions of [`ModuleValueFlow::functions`], and what limits them.
+    /// The functions of [`ModuleValueFlow::functions`], and their limits.
     Functions,
-    /// Which values of a summary the values of a body are ([`ModuleValueFlow::locals`]), for whoever compares both.
+    /// The map from values of a body to values of its summary ([`ModuleValueFlow::locals`]), for a comparison.
     Locals,
 }
 
-/// Follow the values of a file. `Err` says why it is linked as it is.
+/// Analyse the values of a file. `Err` is the reason why it is linked unchanged.
 pub(super) fn follow(
     bytes: &[u8],
     file: &BitcodeFile<'_>,
@@ -167,7 +167,7 @@ pub(super) fn follow(
 }
 
 impl ModuleValueFlow {
-    /// Adds what a later part of the file says.
+    /// Appends the value flow of a later part of the file.
     fn append(&mut self, mut later: ModuleValueFlow) {
         self.references.append(&mut later.references);
         self.functions.append(&mut later.functions);
@@ -195,7 +195,7 @@ impl ModuleFlowBuilder<'_> {
         self.numbers.atom(value)
     }
 
-    /// Refuse what has no place in a summary.
+    /// Refuse a module whose data has no place in a summary.
     fn check(&self) -> Result<(), String> {
         for (v, (value, global)) in self.module.values.iter().zip(&self.ir.globals).enumerate() {
             let name = || String::from_utf8_lossy(value.name).into_owned();
@@ -214,7 +214,7 @@ impl ModuleFlowBuilder<'_> {
         Ok(())
     }
 
-    /// Add a reference to each target of a value: one that may be replaced means both definitions.
+    /// Add a reference to each target of a value: both definitions if one may be replaced.
     fn refer(&mut self, from: AtomIdx, offset: u64, kind: ReferenceKind, value: ValueId, addend: i64) {
         for target in self.names.targets(value) {
             self.out.references.push(Reference { from, offset, kind, target, addend });
@@ -239,7 +239,7 @@ impl ModuleFlowBuilder<'_> {
                 stored.ok_or_else(|| format!("LLVM bitcode with an initializer of {} too large", name()))?;
             for found in stored {
                 let (value, offset) = found.place;
-                // Whoever takes it from here may call it with anything.
+                // Code that takes the address from here may call the function with any arguments.
                 if self.wanted >= FlowRequest::Functions
                     && let Some(maps) = mapping::of(self.module, value)
                 {
@@ -290,12 +290,12 @@ impl ModuleFlowBuilder<'_> {
                 false => (None, Vec::new(), Vec::new()),
             };
             let mut labelled = labelled(&body);
-            // Type tests know the address by what is attached to the function, which a stub has not.
+            // Type tests recognise the address by the metadata of the function, which a stub does not have.
             if body.has_type {
                 insert(&mut labelled, body.function);
                 insert(&mut mentioned, body.function);
             }
-            // The address of a label is one beside the entry, so that what has it is not made a stub.
+            // The address of a label is an offset other than the entry, so that its function is not made a stub.
             let mentioned = mentioned.into_iter().map(|value| {
                 let addend = if labelled.binary_search(&value).is_ok() { LABEL } else { 0 };
                 (value, addend)
@@ -312,7 +312,7 @@ impl ModuleFlowBuilder<'_> {
         Ok(())
     }
 
-    /// The summary of a function, if it is followed; which global values escape besides, and which it compares.
+    /// The summary of a function, if it is analysed; then the global values that also escape and those that it compares.
     fn summarise(
         &mut self,
         body: &Body,
@@ -374,8 +374,8 @@ impl ModuleFlowBuilder<'_> {
         }
     }
 
-    /// The references of a function: one for each global value that it mentions, at places that are distinguished, and another one that
-    /// no constraint accounts for where it escapes besides.
+    /// The references of a function: one for each global value that it refers to, at distinct places. If the value also escapes, there is
+    /// a second one without a constraint.
     fn mentions_of(
         &mut self,
         atom: AtomIdx,
@@ -391,10 +391,10 @@ impl ModuleFlowBuilder<'_> {
         let named: FxHashSet<Target> = summary.iter().flat_map(|s| s.named()).collect();
         for (value, addend) in mentioned {
             self.refer(atom, at, ReferenceKind::Address, value, addend);
-            // Intrinsic functions are nothing that is linked.
+            // Intrinsic functions are not linked, so they need no reference.
             if summary.is_some() && !self.names.targets(value).is_empty() {
                 let targets = self.names.targets(value);
-                // A mention that neither a constraint nor a comparison accounts for escapes.
+                // A reference that has neither a constraint nor a comparison escapes.
                 if compared.binary_search(&value).is_ok() || targets.iter().all(|t| named.contains(t)) {
                     covered_references.push((section, at));
                     address_taken_only.extend(targets.into_iter().filter(|t| !named.contains(t)));

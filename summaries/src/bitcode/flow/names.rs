@@ -1,7 +1,7 @@
-//! The global values of a module as targets of references: the symbol, and beside it the module's own definition where another
-//! may prevail over it.
+//! Symbol resolution of references: the targets of a global value are its symbol and the module's own definition.
 //!
-//! Safe because a mention of both keeps both. Left out: values of bodies (`places`).
+//! The second target is there only if another definition may prevail over it; a reference to both keeps both. `places` has the values of
+//! bodies.
 
 use crate::bitcode::ir::attributes::AttributeList;
 use crate::bitcode::ir::{GlobalKind, IrModule, TypeId, ValueId};
@@ -14,7 +14,7 @@ use crate::summary::Target;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotFollowed(pub(super) &'static str);
 
-/// What is asked of a function.
+/// The type of a function, its attributes and its calling convention.
 pub(super) struct IrFunction {
     pub(super) attributes: AttributeList,
     pub(super) convention: u32,
@@ -36,7 +36,7 @@ impl<'m> GlobalNames<'m> {
         GlobalNames { module, ir, targets }
     }
 
-    /// What a mention of a global value mentions: whatever definition prevails, and the module's own.
+    /// The targets of a reference to a global value: the prevailing definition, and the module's own.
     pub(super) fn targets(&self, value: ValueId) -> Vec<Target> {
         self.targets.get(value.0 as usize).cloned().unwrap_or_default()
     }

@@ -1,14 +1,13 @@
-//! Pointers that are numbers: what a function does with memory at a place that it computes of numbers alone.
+//! Integer pointers: accesses to memory at an address that a function computes from integers only.
 //!
-//! A value that nothing gives an address, and that memory is accessed or code is called through, is a number that the program has by itself. What
-//! is there is nobody's that is known: as such a value it may hold anything that escaped, so that what is stored through it escapes. Safe because every value that might hold
-//! an address has a constraint that says so. Left out: numbers that come from memory or from other functions, like those of native code; and a null pointer, through which
-//! nothing is done, may come out as one of these, which keeps more.
+//! A pointer is an integer if no constraint gives it an address, since every value that may hold an address has a constraint. Its pointee
+//! is unknown: it may hold any escaped address, so a store through it escapes. Integers from memory or from other functions are not
+//! covered, as in native code. An unused null pointer may count as an integer pointer, which keeps more.
 
 use crate::ids::ValueIdx;
 use crate::relation::{Callee, Constraint, FunctionSummary};
 
-/// Make pointers that are numbers hold anything unknown.
+/// Make integer pointers hold any unknown address.
 pub(super) fn mark(summary: &mut FunctionSummary) {
     let mut holds = vec![false; summary.values as usize];
     let mut open = Vec::new();

@@ -1,7 +1,7 @@
-//! Constant folding of addresses: the global values of which a constant is made, and how far from their beginnings.
+//! Constant folding of addresses: the global values in a constant, and the offsets from their beginnings.
 //!
-//! Safe because whatever is not an offset that is known is any offset, and operands of an expression of any form are all led to. Left out:
-//! what integers alone mean.
+//! An unknown offset stands for any offset, and every operand of an expression of any form is a place. Constants that are only integers
+//! are not evaluated.
 
 use super::super::ir::constants::{Constant, ConstantKind};
 use super::super::ir::function::{Body, ValueDefinition};
@@ -10,13 +10,13 @@ use super::super::ir::layout::Sizes;
 use super::super::ir::types::Type;
 use super::super::ir::{IrModule, TypeId, ValueId};
 
-/// A place in a global value: bytes from its beginning, `None` where that is not known.
+/// A place in a global value: the offset in bytes from its beginning, `None` if unknown.
 pub(super) type GlobalPlace = (ValueId, Option<i64>);
 
-/// Where the label of a basic block is said to be: in the function, and not at its entry.
+/// The assumed offset of a basic block's label: in the function, and not at its entry.
 pub(super) const LABEL: i64 = 1;
 
-/// Constants that one question may come across.
+/// The maximum number of constants that one query visits.
 const MAX_VISITS: usize = 1 << 16;
 
 /// A module's constants, and those of a body if there is one.
@@ -36,7 +36,7 @@ impl<'m> ConstantValues<'m> {
         }
     }
 
-    /// The number, if it is a constant one.
+    /// The value of an integer constant, if it is one.
     pub(super) fn integer(self, id: ValueId) -> Option<i64> {
         match self.constant(id)?.kind {
             ConstantKind::Integer(number) => Some(number),
@@ -45,7 +45,7 @@ impl<'m> ConstantValues<'m> {
         }
     }
 
-    /// Bytes between the base and what the indices lead to in a type; `None` if that depends on what is not known here.
+    /// Bytes between the base and the element that the indices select in a type; `None` if the distance is not constant.
     pub(super) fn distance(self, source: Option<TypeId>, indices: &[ValueId]) -> Option<i64> {
         let types = &self.module.types;
         let (first, rest) = indices.split_first()?;
@@ -79,7 +79,7 @@ impl<'m> ConstantValues<'m> {
         Some(offset)
     }
 
-    /// The places that a constant is the address of, or made of. `None` if there are too many to look at.
+    /// The places whose addresses are in a constant. `None` if the constant has too many parts.
     pub(super) fn places(self, id: ValueId) -> Option<Vec<GlobalPlace>> {
         let mut found = Vec::new();
         let mut open: Vec<GlobalPlace> = vec![(id, Some(0))];

@@ -1,10 +1,10 @@
-//! What an instruction does to registers and memory, as far as addresses go.
+//! Instruction semantics: the effect of an instruction on the addresses in registers and memory.
 //!
-//! A handful of forms are modelled because values pass through them unchanged or displaced by a constant: moves, `lea`,
-//! additions of constants, pushes and pops, calls, jumps, string moves. Every other instruction is what the decoder's tables
-//! say that it reads and writes, and whatever it writes holds the join of whatever it reads, which is safe for any
-//! function of its operands. What acts on more than its operands (`syscall`, saved processor states) is
-//! [`InstructionEffect::System`] or [`InstructionEffect::Unmodelled`].
+//! A few forms are modelled because values pass through them unchanged or displaced by a constant. They are moves, `lea`, additions of
+//! constants, pushes and pops, calls, jumps and string moves. For any other instruction the decoder's tables list the operands that it
+//! reads and writes. Each written operand holds the join of all read ones, which is sound for any function of the operands. Instructions
+//! that affect more than their operands (`syscall`, saved processor states) are [`InstructionEffect::System`] or
+//! [`InstructionEffect::Unmodelled`].
 
 use super::kinds::{is_strange, leaves_registers, only_moves};
 use iced_x86::{
@@ -20,7 +20,7 @@ pub(crate) type RegisterId = u8;
 /// The number of slots, which registers have in all.
 pub(crate) const SLOTS: usize = 48;
 
-/// What an address is relative to besides.
+/// The segment whose base is added to an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Segment {
     None,
@@ -39,31 +39,31 @@ impl Segment {
     }
 }
 
-/// A memory operand: registers, a displacement, and what may be added.
+/// A memory operand: registers, a displacement, and a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) base: Option<RegisterId>,
     pub(crate) index: Option<RegisterId>,
     pub(crate) displacement: i64,
-    /// RIP-relative: the displacement is where it leads from the start of the section, if no relocation says otherwise.
+    /// RIP-relative: the displacement is the offset of the place in the section, unless a relocation says otherwise.
     pub(crate) relative: bool,
     pub(crate) segment: Segment,
-    /// The size of what is accessed, in bytes; 0 if unknown.
+    /// The size of the access in bytes; 0 if unknown.
     pub(crate) size: u32,
-    /// It is the operand that the displacement field is of, so that a relocation there is about it.
+    /// The displacement field belongs to this operand, so that a relocation there applies to it.
     pub(crate) field: bool,
 }
 
-/// Where a move takes something from, or puts it.
+/// The source or the destination of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operand {
     Register(RegisterId),
     Memory(Address),
-    /// A constant, or what a relocation at the immediate's field makes of it.
+    /// A constant, or the value of the relocation at the immediate's field.
     Immediate,
 }
 
-/// What an instruction does that isn't modelled.
+/// The effect of an instruction that isn't modelled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Transfer {
     pub(crate) reads: Vec<RegisterId>,
@@ -73,24 +73,24 @@ pub(crate) struct Transfer {
     pub(crate) stores: Vec<Address>,
     /// The immediate may be an address by a relocation.
     pub(crate) immediate: bool,
-    /// Bytes are moved as they are, in pieces of 8 or more or not at all: an address stays what it was.
+    /// Bytes are copied unchanged, in pieces of 8 or more or not at all: an address is not modified.
     pub(crate) moves: bool,
-    /// It works in registers that are not followed ([`leaves_registers`]): the values that it reads escape, and it writes unknown values.
+    /// It works in registers that are not analysed ([`leaves_registers`]): the values that it reads escape, and it writes unknown values.
     pub(crate) leaves: bool,
 }
 
-/// What an instruction does with registers and memory.
+/// The effect of an instruction on registers and memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum InstructionEffect {
-    /// It does nothing that is followed, to neither registers nor memory.
+    /// It does nothing that is analysed, to neither registers nor memory.
     Nothing,
-    /// It writes flags alone, and no flag is a bit of an operand. The memory is its operand, if it has one.
+    /// It writes flags only, and no flag is a bit of an operand. The memory is its operand, if it has one.
     Compare {
         with: Option<Address>,
     },
     /// A form of `nop`, which compilers align with.
     Padding,
-    /// Memory gets what it holds: a barrier (`lock orq $0x0,(%rsp)`), if no relocation is added to the constant.
+    /// Memory is written with its own content: a barrier (`lock orq $0x0,(%rsp)`), if no relocation is added to the constant.
     Keep,
     /// All of the destination is overwritten.
     Move {
@@ -106,7 +106,7 @@ pub(crate) enum InstructionEffect {
         to: RegisterId,
         by: i64,
     },
-    /// The register gets a constant, whatever was in it.
+    /// The register gets a constant that does not depend on its content.
     Zero {
         to: RegisterId,
     },
@@ -124,20 +124,20 @@ pub(crate) enum InstructionEffect {
     Jump,
     JumpThrough(Operand),
     Return,
-    /// Control does not go on behind it.
+    /// Control does not continue after the instruction.
     Stop,
-    /// `movs`: bytes at `rsi` go to bytes at `rdi`; size 0 with a repeat prefix.
+    /// `movs`: bytes at `rsi` are copied to `rdi`; size 0 with a repeat prefix.
     StringMove {
         size: u32,
     },
-    /// `stos`: what rax holds goes to bytes at `rdi`; size 0 with a repeat prefix.
+    /// `stos`: the content of rax is stored at `rdi`; size 0 with a repeat prefix.
     StringStore {
         size: u32,
     },
     Other(Transfer),
-    /// `syscall` and the like: everything in registers is given away and they hold anything.
+    /// `syscall` and similar instructions: the values of all registers escape, and each then holds any escaped address.
     System,
-    /// It saves or restores more than its operands, or control goes where this can't say.
+    /// It saves or restores more than its operands, or its control flow is unknown.
     Unmodelled,
 }
 
@@ -149,7 +149,7 @@ impl Effects {
         Effects(InstructionInfoFactory::new())
     }
 
-    /// What the instruction in `bytes` does, which lies at `offset` of its section. Bytes that are no instruction are strange.
+    /// The effect of the instruction in `bytes`, at `offset` of its section. Bytes that are not an instruction are strange.
     pub(crate) fn effect(&mut self, bytes: &[u8], offset: u64) -> InstructionEffect {
         let mut decoder = Decoder::with_ip(64, bytes, offset, DecoderOptions::NONE);
         let decoded = decoder.decode();
@@ -188,7 +188,7 @@ impl Effects {
         }
         transfer.moves = only_moves(decoded);
         transfer.leaves = leaves_registers(decoded);
-        // Of several writes to parts of one slot none is of the whole.
+        // If there are several writes to parts of one slot, none writes the whole.
         let written: Vec<RegisterId> = transfer.writes.iter().map(|w| w.0).collect();
         for write in &mut transfer.writes {
             write.1 &= written.iter().filter(|s| **s == write.0).count() == 1;
@@ -197,7 +197,7 @@ impl Effects {
         for used in info.used_memory() {
             let (reads, writes) = accesses(used.access());
             let Some(mut address) = address_of(decoded, used) else { return InstructionEffect::Unmodelled };
-            // A bit of memory may lie behind the operand.
+            // The bit may be in memory outside of the operand.
             let far_bit =
                 matches!(decoded.mnemonic(), Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc)
                     && decoded.op1_kind() == OpKind::Register;
@@ -233,7 +233,7 @@ pub(super) fn is_twice_the_same(decoded: &Decoded) -> bool {
         && decoded.op0_register() == decoded.op1_register()
 }
 
-/// Whether the register is read to form the address of the operand and for nothing else.
+/// Whether the register is read only to form the operand's address.
 pub(super) fn is_only_in_address(decoded: &Decoded, register: Register) -> bool {
     use Mnemonic::*;
     let implied = match decoded.mnemonic() {
@@ -258,7 +258,7 @@ pub(super) fn accesses(access: OpAccess) -> (bool, bool) {
     }
 }
 
-/// Whether a write leaves nothing of what the slot held. Of vector registers it may always leave another part.
+/// Whether a write replaces the whole content of the slot. A write of a vector register may always leave a part.
 fn is_whole(register: Register, access: OpAccess) -> bool {
     let always = matches!(access, OpAccess::Write | OpAccess::ReadWrite);
     always && register.is_gpr() && register.size() >= 4
@@ -309,10 +309,10 @@ pub(super) fn operand(decoded: &Decoded) -> Option<Address> {
     })
 }
 
-/// The same of a use of memory that may be implied; `None` if it can't be said. Of the instructions that come here none uses
-/// memory both ways.
+/// The memory operand for a use of memory that may be implied; `None` if it has no such form. The instructions here use memory at most
+/// one way.
 pub(super) fn address_of(decoded: &Decoded, used: &UsedMemory) -> Option<Address> {
-    // The decoder resolves what is relative to the instruction pointer and names no base then; the operand says more.
+    // For an address relative to the instruction pointer the decoder gives no base; the operand has it.
     if decoded.op_kinds().any(|k| k == OpKind::Memory) {
         let address = operand(decoded)?;
         return Some(Address { size: used.memory_size().size() as u32, ..address });
@@ -352,7 +352,7 @@ fn control(decoded: &Decoded) -> Option<InstructionEffect> {
         FlowControl::Next if decoded.code() == Code::Hlt => InstructionEffect::Stop,
         FlowControl::Next => return None,
         FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch if near => {
-            // `loop` counts besides, and compilers don't make it.
+            // `loop` also decrements the counter, and compilers do not generate it.
             match decoded.is_loop() || decoded.is_loopcc() {
                 true => InstructionEffect::Unmodelled,
                 false => InstructionEffect::Jump,
@@ -370,7 +370,7 @@ fn control(decoded: &Decoded) -> Option<InstructionEffect> {
             _ => InstructionEffect::Unmodelled,
         },
         FlowControl::Exception => InstructionEffect::Stop,
-        // A debugger, or a handler of its signal, goes on behind it.
+        // A debugger, or a handler of its signal, continues after it.
         FlowControl::Interrupt if decoded.mnemonic() == Mnemonic::Int3 => InstructionEffect::Nothing,
         FlowControl::Call | FlowControl::Interrupt => InstructionEffect::System,
         _ => InstructionEffect::Unmodelled,
@@ -390,7 +390,7 @@ fn moves(decoded: &Decoded) -> Option<InstructionEffect> {
         Endbr64 | Pause | Lfence | Mfence | Sfence | Prefetcht0 | Prefetcht1 | Prefetcht2 | Prefetchnta
         | Prefetchw | Cld | Clc | Stc | Cmc | Vzeroupper => InstructionEffect::Nothing,
         Mov if decoded.op1_kind() == OpKind::Register || decoded.op1_kind() == OpKind::Memory => {
-            // A store of a part of a register is a store of its value, a load into a part is not whole.
+            // A store of a part of a register stores its value; a load into a part does not define the whole register.
             let (to, from) = match decoded.op0_kind() {
                 OpKind::Memory => (operand_of(0)?, Operand::Register(slot(decoded.op1_register())?)),
                 _ => (operand_of(0)?, operand_of(1)?),
@@ -455,15 +455,15 @@ fn arithmetic(decoded: &Decoded) -> Option<InstructionEffect> {
     let wide = |r: Register| slot(r).filter(|_| r.is_gpr64());
     let same = is_twice_the_same(decoded);
     Some(match decoded.mnemonic() {
-        // They write flags only; a load for a comparison gives nobody a value.
+        // They write flags only; a load for a comparison defines no value.
         Cmp | Ucomiss | Ucomisd | Comiss | Comisd => {
             let reads = decoded.op_kinds().any(|kind| kind == OpKind::Memory);
             InstructionEffect::Compare { with: operand(decoded).filter(|_| reads) }
         }
         Test if same => InstructionEffect::Compare { with: None },
-        // The registers of the address are what it reads, and a relocation of it is a value: no other form will do.
+        // `lea` only reads the registers of the address, and its relocation is a value. No other operand form is possible.
         Lea => match (operand(decoded), slot(to).filter(|_| to.size() >= 4)) {
-            // A segment is of accesses.
+            // The segment applies to accesses only.
             (Some(from), Some(to)) => {
                 InstructionEffect::Lea { to, from: Address { segment: Segment::None, ..from } }
             }

@@ -1,7 +1,7 @@
 //! The exposure of the operands of each instruction: see [`Exposure`].
 //!
-//! Instructions that copy are listed; every other one exposes what it reads. A comparison of whole words copies nothing and exposes
-//! nothing, but of one or two bytes of memory it exposes them, as does any load of so few.
+//! Instructions that copy are listed; every other one exposes its operands. A comparison of whole words copies nothing and exposes
+//! nothing. A comparison or load of one or two bytes of memory exposes them.
 
 use iced_x86::{
     ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction as Decoded, Mnemonic, OpKind, Register,
@@ -11,7 +11,7 @@ use super::effects::{immediate_bytes, is_twice_the_same};
 use super::kinds::{leaves_registers, only_moves};
 use crate::exposure::Exposure;
 
-/// The exposure of what the instruction in `bytes` reads; of `lea` it is that of the index alone.
+/// The exposure of the operands that the instruction in `bytes` reads; for `lea`, only that of the index.
 pub(crate) fn exposure(bytes: &[u8]) -> Exposure {
     use Mnemonic::*;
     let decoded = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
@@ -35,7 +35,7 @@ pub(crate) fn exposure(bytes: &[u8]) -> Exposure {
             let is_doubled = decoded.memory_base() == decoded.memory_index();
             if is_scaled || is_doubled { Exposure::Code } else { Exposure::Nothing }
         }
-        // They copy what they read whole.
+        // These copy whole words; a copy of a piece exposes it.
         Mov | Cmp | Test | Add | Sub | Inc | Dec | Xadd | Cmpxchg if is_piece => Exposure::Code,
         Mov | Movsxd | Cmp | Xadd | Cmpxchg | Cdqe | Cdq | Cqo | Inc | Dec | Push | Pop | Lodsq | Nop => {
             Exposure::Nothing
@@ -65,7 +65,7 @@ pub(crate) fn exposure(bytes: &[u8]) -> Exposure {
     }
 }
 
-/// Whether the pieces of 4 bytes that are put together are those of whole words of 8.
+/// Whether the 4-byte pieces that are combined come from whole words of 8.
 fn moves_pairs(decoded: &Decoded) -> bool {
     let control = immediate(decoded).unwrap_or_default() as u8;
     [control & 15, control >> 4].iter().all(|pair| matches!(pair, 0b0100 | 0b1110))

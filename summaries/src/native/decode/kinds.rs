@@ -1,9 +1,9 @@
-//! Lists of instructions: those that only move bytes, those that leave the registers that are followed, and those that do more than the
-//! decoder's tables say.
+//! Instruction classes: those that only move bytes, those outside the analysed registers, and those with more effects than the decoder's
+//! tables list.
 
 use iced_x86::{ConditionCode, CpuidFeature, FlowControl, Instruction as Decoded, Mnemonic, OpKind};
 
-/// Instructions that put together or choose between pieces of 8 bytes or more.
+/// Instructions that combine or select pieces of 8 bytes or more.
 pub(super) fn only_moves(decoded: &Decoded) -> bool {
     use Mnemonic::*;
     matches!(
@@ -62,7 +62,7 @@ pub(super) fn is_cmov(decoded: &Decoded) -> bool {
     }
 }
 
-/// What the decoder's tables don't say all about, or what compilers don't make.
+/// Whether the decoder's tables do not list all effects of the instruction, or compilers do not generate it.
 pub(super) fn is_strange(decoded: &Decoded) -> bool {
     use Mnemonic::*;
     decoded.is_privileged()

@@ -1,9 +1,9 @@
-//! Addresses of data and of functions that code names: a linear sweep over instructions, without a proof that they are ones.
+//! Linear sweep disassembly for the addresses of data and functions in code; bytes are not proved to be instructions.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction as Decoded, OpKind, Register};
 
-/// Call `found` with the address of each instruction of `code`, which lies at `address`, and the address that it names by its place
-/// (RIP-relative). With `absolute` also those that it has as a displacement or as an immediate operand of 32 or 64 bits.
+/// Call `found` with the address of each instruction of `code`, which is at `address`, and the address of its RIP-relative operand. With
+/// `absolute` the displacements and the immediate operands of 32 or 64 bits count too.
 pub fn data_references(code: &[u8], address: u64, absolute: bool, found: &mut dyn FnMut(u64, u64)) {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut decoded = Decoded::default();
@@ -29,7 +29,7 @@ pub fn data_references(code: &[u8], address: u64, absolute: bool, found: &mut dy
     }
 }
 
-/// Call `found` with the target of each direct call of `code`, which lies at `address`.
+/// Call `found` with the target of each direct call of `code`, which is at `address`.
 pub fn call_targets(code: &[u8], address: u64, found: &mut dyn FnMut(u64)) {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut decoded = Decoded::default();

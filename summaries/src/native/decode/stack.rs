@@ -30,7 +30,7 @@ const ROUNDS: u32 = 1 << 16;
 const REPETITIONS: usize = 16;
 const INSTRUCTIONS: usize = 1 << 16;
 
-/// All code of a range is interpreted if it has at most so many bytes. Without symbols and unwind tables many functions are in one range.
+/// A range with at most this many bytes is interpreted completely. Without symbols and unwind tables many functions are in one range.
 const SWEPT: u64 = 1 << 16;
 
 /// The numbers in instructions of the registers that a callee may change (psABI 3.2.1).
@@ -49,13 +49,13 @@ pub trait StackCode {
     fn code(&self, address: u64) -> &[u8];
     /// The row that covers an address, if its rule for the CFA is a register and an offset.
     fn row(&self, address: u64) -> Option<CfaRow>;
-    /// A number of so many bytes, with its sign, in data that does not change.
+    /// A signed number of `size` bytes in constant data.
     fn constant(&self, address: u64, size: usize) -> Option<i64>;
     /// Whether a function begins at an address.
     fn is_function(&self, address: u64) -> bool;
     /// The code of the function that an address is in, or an empty range.
     fn extent(&self, address: u64) -> Range<u64>;
-    /// Whether a call never comes back.
+    /// Whether a call of this callee never returns.
     fn is_final(&self, callee: StackCallee) -> bool;
 }
 
@@ -288,7 +288,7 @@ impl StackWalk<'_> {
         self.found.deepest = self.found.deepest.max(depth);
     }
 
-    /// Whether a call at the end of a function does not come back. A compiler leaves nothing behind such a call, and its frame is aligned.
+    /// Whether a call at the end of a function does not return. A compiler generates no code after such a call, and its frame is aligned.
     fn is_last(&self, callee: StackCallee, address: u64, state: &StackState) -> bool {
         let is_known = matches!(callee, StackCallee::Address(at) if !self.file.extent(at).is_empty());
         !(is_known || state.depth().0 == ENTRY_DEPTH && self.file.is_function(address))
@@ -325,7 +325,7 @@ impl StackWalk<'_> {
         }
     }
 
-    /// The effect of an instruction. False if control does not go on behind it.
+    /// Apply an instruction. False if control does not continue after it.
     fn step(&mut self, decoded: &Decoded, state: &mut StackState) -> bool {
         let compared = state.compared.take();
         if !matches!(decoded.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) {
@@ -417,7 +417,7 @@ impl StackWalk<'_> {
         target == decoded.next_ip() && !self.file.is_function(target)
     }
 
-    /// A conditional jump. False if control does not go on behind it.
+    /// Apply a conditional jump. False if control does not continue after it.
     fn conditional(&mut self, decoded: &Decoded, state: &mut StackState, compared: Option<i64>) -> bool {
         let (depth, dynamic) = state.depth();
         let is_loop = decoded.mnemonic() == Mnemonic::Jne && decoded.near_branch_target() <= decoded.ip();
@@ -484,7 +484,7 @@ impl StackWalk<'_> {
         }
     }
 
-    /// Control may go on at any place of the function that nothing else leads to.
+    /// Record that control may reach any code of the function without another predecessor.
     fn lead_inside(&mut self, state: &StackState) {
         let mut state = state.clone();
         (state.compared, state.behind) = (None, None);
@@ -507,7 +507,7 @@ impl StackWalk<'_> {
         }
     }
 
-    /// A call. False if it does not come back.
+    /// Apply a call. False if it does not return.
     fn call(&mut self, decoded: &Decoded, callee: StackCallee, state: &mut StackState) -> bool {
         let constant = |register: usize| match state.get(register) {
             Constant(value) => Some(value),

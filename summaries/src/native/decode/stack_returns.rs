@@ -1,4 +1,4 @@
-//! Functions that never return: no return instruction is in their code, nor in that of functions which they jump to or end in a call of.
+//! Noreturn inference: no return instruction is reachable in a function. Functions that it jumps to, or calls at its end, count too.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use iced_x86::{
 
 use super::stack::{StackCallee, StackCode};
 
-/// Whether no path through the function at an address comes to a return instruction. False if that is unknown.
+/// Whether no path from a function's entry reaches a return instruction. False if that is unknown.
 pub fn never_returns(file: &dyn StackCode, address: u64) -> bool {
     let mut seen = BTreeSet::from([address]);
     let mut work = vec![address];

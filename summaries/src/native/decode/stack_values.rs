@@ -76,7 +76,7 @@ impl StackState {
     }
 
     pub(super) fn set(&mut self, register: usize, value: StackValue) {
-        // The stack pointer is always known to be one: the depth before is the least that it can be said to have.
+        // The stack pointer always holds a stack address: an unknown value keeps the depth before as a lower bound.
         let value = match (register, value) {
             (_, Stack { depth, dynamic }) => Stack { depth: depth.clamp(-DEEPEST, DEEPEST), dynamic },
             (RSP, _) => Stack { depth: self.depth().0, dynamic: true },
@@ -245,7 +245,7 @@ fn sum(a: StackValue, b: StackValue) -> StackValue {
         }
         (Offset(table), Constant(base)) | (Constant(base), Offset(table)) => Target { table, base, size: 4 },
         (other, Constant(0)) | (Constant(0), other) => other,
-        // Assembly computes where to go from a label.
+        // Assembly computes the target of a jump from a label.
         (Unknown, Constant(base)) | (Constant(base), Unknown) => Target { table: base, base, size: 0 },
         _ => Unknown,
     }

@@ -1,11 +1,10 @@
-//! What of its frame a function may pass to a callee on the stack.
+//! Reaching stores to the frame: the cells that a call may pass as stack arguments.
 //!
-//! Arguments on the stack lie from the stack pointer on (psABI 3.2.3). Where they end nothing shows: compilers write no cell for what
-//! is not set or not looked at, and leave gaps for alignment. So any cell above may be one that was written since the last call, or that
-//! the function never reads. What is passed by value is copied there by `memcpy`, by string moves or by a loop through a pointer; so where
-//! since the last call anything was written through a pointer that may lead into the frame, all of the frame may be passed.
-//!
-//! Left out: a copy that another function of the program's makes, but for those that compilers call by themselves.
+//! Stack arguments start at the stack pointer (psABI 3.2.3). Nothing shows where they end: compilers do not write cells for undefined or
+//! unused arguments, and leave gaps for alignment. A cell above the stack pointer may be an argument if it was written since the last call
+//! or is never read. `memcpy`, string moves or a loop through a pointer copy an argument that is passed by value. If a store since the
+//! last call may go through a pointer into the frame, the call may pass the whole frame. Of callees that make such a copy, only the
+//! functions that compilers call implicitly are recognised.
 
 use super::builder::{ConstraintBuilder, RawConstraint};
 use super::module::FlowModule;
@@ -19,7 +18,7 @@ use crate::ids::{AtomIdx, ValueIdx};
 use crate::relation::{Callee, Constraint};
 use crate::summary::{Definition, SymbolKind, Target};
 
-/// What a block does that decides what is passed on the stack.
+/// An event of a block that decides which cells are passed on the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StackEvent {
     /// It writes the cell at this offset of the frame.
@@ -30,15 +29,15 @@ pub(super) enum StackEvent {
     Call(bool),
 }
 
-/// The most blocks through which arguments of a call are looked for.
+/// The maximum number of blocks that a search for arguments visits.
 const MOST_BLOCKS: usize = 256;
 
-/// What was written on some path since the last call: it may be on the stack for the next.
+/// The cells and pointers that were written on some path since the last call; they may be stack arguments of the next call.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     cells: FxHashSet<i64>,
     through: FxHashSet<ValueIdx>,
-    /// The paths are too many: anything may be.
+    /// There are too many paths, so any cell may be written.
     any: bool,
 }
 
@@ -69,7 +68,7 @@ impl ConstraintBuilder {
         self.events.get(block).map_or(&[], |events| events)
     }
 
-    /// What may have been written since the last call, on the paths to the event of this number in the block.
+    /// The possible writes since the last call, on the paths to the event of this number in the block.
     pub(super) fn pending(&self, (block, before): (usize, usize), predecessors: &[Vec<u32>]) -> Pending {
         let mut found = Pending::default();
         let mut seen = FxHashSet::default();
@@ -105,7 +104,8 @@ impl ConstraintBuilder {
 }
 
 impl FlowModule<'_, '_> {
-    /// Find what compilers call in the module itself: routines, as programs without a C library have them, and pieces that were outlined.
+    /// Find the module's own functions that compilers call implicitly: library routines of programs without a C library, and outlined
+    /// code.
     pub(super) fn find_routines(&mut self) {
         let named = |is: fn(&[u8]) -> bool| {
             let symbols = self.symbols.iter().filter(|s| s.kind != SymbolKind::Section);
@@ -120,7 +120,7 @@ impl FlowModule<'_, '_> {
         (self.routines, self.outlined) = (named(is_routine), named(is_outlined));
     }
 
-    /// Whether this is a piece of functions that LLVM has taken out of them: it passes and leaves whatever it likes, in any register.
+    /// Whether LLVM's outliner made this function. Such a function may take arguments and leave results in any register.
     pub(super) fn is_outlined(&self, callee: Callee) -> bool {
         match callee {
             Callee::Direct { target: Target::Atom(atom), .. } => self.outlined.binary_search(&atom).is_ok(),
@@ -129,13 +129,13 @@ impl FlowModule<'_, '_> {
         }
     }
 
-    /// Whether `-pg` calls this in the middle of a prologue: every register survives the call. The name isn't reserved, so that it may be
-    /// any function of the program.
+    /// Whether `-pg` calls this in the middle of a prologue; the call preserves every register. The name isn't reserved, so it may be any
+    /// function of the program.
     pub(super) fn is_hook(&self, callee: Callee) -> bool {
         matches!(callee, Callee::Direct { target, .. } if self.name(target) == b"mcount")
     }
 
-    /// Whether compilers call this while arguments of another call may be on the stack already, or to put them there.
+    /// Whether compilers call this between the stores of another call's stack arguments, or in order to make these stores.
     pub(super) fn may_be_inside_arguments(&self, callee: Callee) -> bool {
         match callee {
             Callee::Direct { target: Target::Atom(atom), .. } => self.routines.binary_search(&atom).is_ok(),
@@ -145,18 +145,18 @@ impl FlowModule<'_, '_> {
     }
 }
 
-/// How LLVM's machine outliner names what it makes.
+/// Whether LLVM's machine outliner gives such names to its functions.
 fn is_outlined(name: &[u8]) -> bool {
     name.starts_with(b"OUTLINED_FUNCTION_")
 }
 
-/// Whether compilers call a function of this name by themselves, so that it may come between the arguments of another.
+/// Whether compilers call a function of this name implicitly, so that the call may come between the arguments of another call.
 fn is_routine(name: &[u8]) -> bool {
     name.starts_with(b"__") || matches!(name, b"memcpy" | b"memmove" | b"memset")
 }
 
 impl Walk<'_, '_, '_, '_> {
-    /// Something is written to where a value leads.
+    /// Record a store through a pointer that the value may hold.
     pub(super) fn writes_through(&mut self, value: SlotValue) -> FlowResult<()> {
         if !matches!(value, SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_)) {
             let to = self.builder.node(value)?;
@@ -169,7 +169,8 @@ impl Walk<'_, '_, '_, '_> {
 }
 
 impl ConstraintBuilder {
-    /// By value: it may be an address in the frame, as far as calls were written through it.
+    /// By value: whether it may be an address in the frame, by the flow through assignments, loads and stores; all other constraints are
+    /// ignored.
     pub(super) fn may_be_in_frame(&self) -> Vec<bool> {
         let mut may_be = vec![false; self.values.len() + 1];
         // All memory in which addresses in the frame may be kept is one.

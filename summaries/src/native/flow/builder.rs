@@ -1,8 +1,8 @@
-//! Collects the constraints of one function and turns them into its summary.
+//! Constraint generation for one function: collects its constraints and turns them into its summary.
 //!
-//! Values are made by key, so that walking the code again makes the same ones. The frame is in registers, so to say, as
-//! long as its address goes nowhere: its cells are then values like others, and loads and stores of them assignments.
-//! Otherwise it is an object in memory. What no store, call or result needs is thrown away, and the rest renumbered.
+//! Values are created by key, so that a second walk of the code creates the same ones. While the address of the frame does not escape,
+//! the cells of the frame are values like registers, and their loads and stores are assignments. Otherwise the frame is an object in
+//! memory. Dead values, which no store, call or result needs, are removed, and the others are renumbered.
 
 use std::collections::BTreeSet;
 
@@ -18,18 +18,18 @@ use crate::registers::{self, PRESERVABLE, RAX, Register};
 use crate::relation::{CallSite, Callee, Constraint, FormatArguments, FunctionSummary, Place};
 use crate::summary::Target;
 
-/// Cells that a call passes by value, at most. Of more the frame is an object, and the call passes what that holds: in a large function
-/// without optimisation each call may pass nearly every cell, which would be as many values as calls times cells.
+/// The maximum number of cells that a call passes by value. With more, the frame is an object, and the call passes the contents of that
+/// object. In a large unoptimised function each call may pass nearly every cell, which takes calls times cells values.
 const MAX_STACK_ARGUMENTS: usize = 64;
 
-/// What a value is the value of.
+/// The key of a value: the place in the function that defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ValueKey {
-    /// What a register holds when the function is entered.
+    /// The content of a register at the function's entry.
     Parameter(u8),
-    /// What a register holds when the function returns.
+    /// The content of a register at the function's return.
     Result(u8),
-    /// The union of different values of a register where a block begins.
+    /// The union of a register's different values at the start of a block.
     Join,
     /// Made by an instruction; the second number tells its values apart.
     Op(usize, u8),
@@ -40,7 +40,7 @@ pub(super) enum ValueKey {
     Displaced(ValueIdx, i64),
     Unknown,
     Cell(i64),
-    /// What a cell of a frame that is an object holds for a callee.
+    /// The content, at a call, of a cell of a frame that is an object.
     CellForCallee(i64),
 }
 
@@ -66,8 +66,8 @@ pub(super) struct PendingCall {
 }
 
 impl PendingCall {
-    /// The cells of the frame that are passed, by their offset from the callee's stack pointer at entry: those that are
-    /// written and never read, and those that were written just before. `None` if there are more than [`MAX_STACK_ARGUMENTS`].
+    /// The frame's cells that are passed, by their offset from the callee's stack pointer at entry. They are those that the function
+    /// writes and never reads, and those written since the last call. `None` if there are more than [`MAX_STACK_ARGUMENTS`].
     fn stack_arguments(
         &self,
         stored: &[i64],
@@ -95,27 +95,27 @@ pub(super) enum RawConstraint {
 #[derive(Default)]
 pub(super) struct ConstraintBuilder {
     keys: FxHashMap<ValueKey, ValueIdx>,
-    /// What each value stands for, by its number.
+    /// The key of each value, by the number of the value.
     pub(super) values: Vec<ValueKey>,
     targets: Vec<Target>,
     target_numbers: FxHashMap<Target, u32>,
     pub(super) raw: Vec<RawConstraint>,
     pub(super) calls: Vec<PendingCall>,
-    /// By block: the events that decide what is passed on the stack.
+    /// By block: the events that determine the stack arguments of calls.
     pub(super) events: Vec<Vec<StackEvent>>,
     /// A frame that is an object escapes.
     pub(super) frame_escapes: bool,
-    /// The states are final, so that what the walk says of an instruction is kept.
+    /// The states are final, so that the constraints of the walk are kept.
     pub(super) recording: bool,
-    /// Memory is copied to a place that may be in the frame by what is not a plain store.
+    /// An instruction other than a plain store copies memory to a place that may be in the frame.
     pub(super) copy_to_frame: bool,
-    /// Values that were loaded from memory outside of the frame, as far as that is seen.
+    /// Values that were loaded from memory outside of the frame, where this is known.
     pub(super) loaded: FxHashSet<ValueIdx>,
-    /// The return address may be overwritten, by this function or by another one that has its place.
+    /// The return address may be overwritten, by this function or by another one that has its address.
     pub(super) moves_return: bool,
-    /// Places in the frame that are not known exactly, each so many bytes from a value, at which something is stored that may be an address.
+    /// Places at an unknown offset in the frame where an address may be stored; each is a value and a displacement.
     pub(super) put_at: FxHashSet<(ValueIdx, Option<i64>)>,
-    /// The stack pointer where the function leaves, if it isn't known exactly.
+    /// The stack pointers at the function's exits that are not known exactly.
     pub(super) stacks: BTreeSet<ValueIdx>,
     /// The registers that are written at some return, a bit each; `None` if the function never returns.
     pub(super) clobbered: Option<u64>,
@@ -129,13 +129,13 @@ pub(super) struct ConstraintBuilder {
     /// The registers that each function saves at places that are not known exactly, and those that it writes.
     saved_somewhere: FxHashMap<usize, u64>,
     written: FxHashMap<usize, u64>,
-    /// Cells in which something else was put.
+    /// Cells in which a value other than a saved register was stored.
     shared: FxHashSet<(usize, i64)>,
-    /// The cells with saved registers that the function loads again.
+    /// The cells with saved registers that the function loads from.
     taken: FxHashSet<(usize, i64)>,
-    /// Such a cell is shared since: the states have to be found again.
+    /// Such a cell became shared, so the states must be recomputed.
     pub(super) grew: bool,
-    /// Where jumps lead that leave the frame behind as it is.
+    /// The targets of jumps that leave the frame in place.
     pub(super) entered_in_frame: Vec<(Target, i64)>,
 }
 
@@ -149,18 +149,18 @@ impl ConstraintBuilder {
         value
     }
 
-    /// A value for a union.
+    /// A new value that stands for a union of others.
     pub(super) fn fresh(&mut self) -> ValueIdx {
         self.values.push(ValueKey::Join);
         ValueIdx::new(self.values.len() - 1)
     }
 
-    /// What a value is the value of.
+    /// The key of a value, if the value exists.
     pub(super) fn key(&self, value: ValueIdx) -> Option<ValueKey> {
         self.values.get(value.index()).copied()
     }
 
-    /// Whether a value came from outside: passed by the caller, or loaded from memory that is not the frame.
+    /// Whether a value comes from outside: passed by the caller, or loaded from memory outside of the frame.
     pub(super) fn is_foreign(&self, value: ValueIdx) -> bool {
         match self.values.get(value.index()) {
             Some(ValueKey::Parameter(_) | ValueKey::Unknown | ValueKey::Place(..)) => true,
@@ -195,12 +195,12 @@ impl ConstraintBuilder {
         self.targets.get(number as usize).copied()
     }
 
-    /// Every target of which an operand had the address.
+    /// Every target whose address was an operand.
     pub(super) fn addressed(&mut self) -> Vec<Target> {
         std::mem::take(&mut self.targets)
     }
 
-    /// A value that holds exactly this.
+    /// A graph node for a value, with exactly its content.
     pub(super) fn node(&mut self, value: SlotValue) -> FlowResult<ValueIdx> {
         Ok(match value {
             SlotValue::Node(node, 0) => node,
@@ -291,7 +291,7 @@ impl ConstraintBuilder {
         }
     }
 
-    /// An instruction uses the value so. Frames hold no code, nor do the registers of the caller.
+    /// Record that an instruction exposes the value. Frames hold no code, nor do the caller's registers.
     pub(super) fn expose(&mut self, value: SlotValue, exposure: Exposure) -> FlowResult<()> {
         match (exposure, value) {
             (Exposure::Nothing, _) | (_, SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_)) => {
@@ -337,7 +337,7 @@ impl ConstraintBuilder {
         *self.written.entry(function).or_default() |= registers;
     }
 
-    /// Two sets of registers: a function may have put the first ones back, and it saves the second ones for a callee.
+    /// Two sets of registers: those that a function may have restored, and those that it saves for a callee.
     pub(super) fn kept(&self, function: usize) -> (u64, u64) {
         let mut unsure = self.saved_somewhere.get(&function).copied().unwrap_or_default();
         let written = self.written.get(&function).copied().unwrap_or_default();
@@ -353,12 +353,12 @@ impl ConstraintBuilder {
         (unsure, given)
     }
 
-    /// The function puts a value into a cell that is no saved register.
+    /// Record a store to a cell of a value other than a saved register.
     pub(super) fn share_cell(&mut self, place: (usize, i64)) {
         self.grew |= self.shared.insert(place) && self.taken.contains(&place);
     }
 
-    /// The registers that are saved in a cell, a bit each, and whether something else was put there.
+    /// The registers that are saved in a cell, a bit each, and whether another value was stored there.
     pub(super) fn saved_at(&mut self, place: (usize, i64)) -> (u64, bool) {
         let saved = self.saved.get(&place).copied().unwrap_or_default();
         if saved != 0 {
@@ -367,7 +367,7 @@ impl ConstraintBuilder {
         (saved, self.shared.contains(&place))
     }
 
-    /// Whether something may be stored so many bytes from a value that is somewhere in the frame.
+    /// Whether a store may be at this offset from a value that is an unknown place in the frame.
     pub(super) fn puts_at(&self, value: ValueIdx, offset: i64) -> bool {
         self.put_at.iter().any(|(to, at)| at.is_none() || *to == value && *at == Some(offset))
     }
@@ -397,7 +397,7 @@ impl ConstraintBuilder {
         }
     }
 
-    /// The summary of what was recorded; the caller fills in atoms and entries.
+    /// The summary of the recorded constraints; the caller fills in atoms and entries.
     pub(super) fn finish(
         mut self,
         indirect_entry_values: &[ValueIdx],
@@ -412,7 +412,7 @@ impl ConstraintBuilder {
             RawConstraint::LoadCell { size, .. } | RawConstraint::StoreCell { size, .. } => *size == 0,
             _ => false,
         };
-        // What is jumped to gets all that this function's own caller passed on the stack.
+        // The target of a jump gets all stack arguments of this function.
         let is_left = |call: &PendingCall| match call.rsp {
             Some(rsp) => call.tail && rsp == 0,
             None => self.has_cells(),
@@ -434,7 +434,7 @@ impl ConstraintBuilder {
         }
         let mut cell_pairs: FxHashSet<(i64, ValueIdx, bool)> = FxHashSet::default();
         for raw in std::mem::take(&mut self.raw) {
-            // The return address, which no store of this function puts there. To return to it is no call.
+            // The return address, which no store of this function writes. A jump to it is a return, not a call.
             if let RawConstraint::LoadCell { offset, size, to } = raw
                 && cells(offset, size).any(|cell| cell == 0)
             {
@@ -537,8 +537,8 @@ impl ConstraintBuilder {
         }
     }
 
-    /// The registers that may hold at a return what they held at entry. Of rax that is so of paths without calls: behind a call it has what
-    /// the callee returned or left there, as values say. A push that only aligns the stack may look like a saved rax.
+    /// The registers that may hold their entry value at a return. For rax this covers only paths without calls; after a call it has the
+    /// value that the callee returned or left. A push that only aligns the stack may look like a saved rax.
     fn preserved(&self) -> u64 {
         let is_same =
             |saved: Option<i64>, loaded: Option<i64>| saved == loaded || saved.is_none() || loaded.is_none();
@@ -548,7 +548,8 @@ impl ConstraintBuilder {
         others | u64::from(keeps_rax) << RAX
     }
 
-    /// Drop the flow from a parameter to the result in the same register where `preserved` says the same: each caller finds its own value there.
+    /// Drop the assignment of a parameter to the result in the same register if the register is in `preserved`. Each caller keeps its own
+    /// value there.
     fn leave_out_preserved(&mut self) {
         let preserved = self.preserved();
         let mut raw = std::mem::take(&mut self.raw);

@@ -1,9 +1,10 @@
-//! Calls, jumps and returns: where control goes, and what goes with it.
+//! Calls, jumps and returns: the control flow edges and the values that pass along them.
 //!
-//! Addresses are passed and returned in registers and in memory as the psABI says (3.2.3), in vector registers where a program
-//! keeps their bytes in numbers or vectors. Every register is said at a call, for callees that are not understood; who is called says which of
-//! them count. Behind a call all registers hold what they held before, or what is returned there: there are attributes by which a callee preserves
-//! what the psABI lets it clobber. Of the stack, a callee gets what was written since the last call and what the function itself never reads.
+//! Addresses are passed and returned in registers and in memory as the psABI says (3.2.3). They are in vector registers where a program
+//! keeps their bytes in numbers or vectors. A call site lists every register, since some callees are not analysed; the callee's summary
+//! says which of them count. After a call each register holds its old value or a returned one. Attributes let a callee preserve registers
+//! that the psABI lets it clobber. On the stack, a callee gets the cells written since the last call and those that the function never
+//! reads.
 
 use super::arguments::StackEvent;
 use super::builder::{PendingCall, ValueKey};
@@ -20,11 +21,11 @@ use crate::summary::Target;
 const OF_THREE: u64 = registers::set(&[RAX, RCX, RDX]);
 const OF_FOUR: u64 = registers::set(&[RAX, RCX, RDX, R8]);
 
-/// What gcc jumps to in the place of a return (`-mfunction-return=thunk`).
+/// The target of gcc's jump that replaces a return (`-mfunction-return=thunk`).
 const RETURN_THUNK: &[u8] = b"__x86_return_thunk";
 
-/// The register through which a function of this name jumps, if it is a thunk of that kind: gcc's and clang's names for what
-/// `-mindirect-branch=thunk` and `-mretpoline` put in the place of indirect calls and jumps.
+/// The register through which the thunk of this name jumps, or `None` for other names. Such thunks replace indirect calls and jumps with
+/// gcc's `-mindirect-branch=thunk` and clang's `-mretpoline`.
 fn thunk_register(name: &[u8]) -> Option<RegisterId> {
     const NAMES: [&[u8]; 16] = [
         b"rax", b"rcx", b"rdx", b"rbx", b"rsp", b"rbp", b"rsi", b"rdi", b"r8", b"r9", b"r10", b"r11", b"r12",
@@ -88,7 +89,7 @@ impl Walk<'_, '_, '_, '_> {
         Ok(BlockExit::Labels)
     }
 
-    /// A jump to wherever a value leads.
+    /// A jump to the code whose address a value holds.
     pub(super) fn tail(&mut self, at: usize, op: &Op, value: SlotValue) -> FlowResult<()> {
         let callee = match value {
             SlotValue::Place(number, offset) => match self.builder.target(number) {
@@ -106,7 +107,8 @@ impl Walk<'_, '_, '_, '_> {
         self.builder.leaves_on(rsp);
         let is_own = match rsp {
             SlotValue::Frame(offset) => offset == 0,
-            // Somewhere in the frame, where it was aligned. With a switch of stacks what is at the top of the other one is jumped to.
+            // An unknown place in the frame, after an alignment. After a switch of stacks, the return jumps to the address at the top of
+            // the other one.
             SlotValue::Node(node, offset) => {
                 !self.builder.is_foreign(node) && !self.builder.puts_at(node, offset)
             }
@@ -117,7 +119,7 @@ impl Walk<'_, '_, '_, '_> {
         }
         self.leaves(op)?;
         self.builder.keeps_rax |= self.facts.keeps_rax();
-        // A third element comes with two others, and a fourth with three. Otherwise the register is left over.
+        // A third element is returned only with two others, and a fourth only with three. Otherwise the register has an old value.
         let written = self.facts.written;
         let is_result = |slot: &RegisterId| match *slot {
             RCX => written & OF_THREE == OF_THREE,
@@ -133,7 +135,7 @@ impl Walk<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The value of rax for a callee. The caller finds it again if the callee leaves rax alone.
+    /// The value of rax for a callee. It is still there after the call if the callee does not write rax.
     fn left_in_rax(&mut self, at: usize) -> FlowResult<SlotValue> {
         if !self.facts.keeps_rax() {
             return Ok(self.get(RAX));
@@ -145,7 +147,7 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    /// Control leaves the function in this state. It has saved the registers that it must preserve, or has not touched them.
+    /// Check the state at an exit: callee-saved registers hold the caller's values, or were saved.
     fn leaves(&mut self, op: &Op) -> FlowResult<()> {
         if !self.builder.recording {
             return Ok(());
@@ -168,7 +170,7 @@ impl Walk<'_, '_, '_, '_> {
     pub(super) fn call(&mut self, at: usize, op: &Op) -> FlowResult<BlockExit> {
         let (target, offset) = match self.unit.destination(self.module, op)? {
             Destination::Inner(to) => {
-                // A call to get at the instruction pointer: it pushes a label.
+                // A call of the next instruction reads the instruction pointer: it pushes a label.
                 let label = self.builder.place(Target::Atom(op.atom), op.end as i64);
                 self.push(op, label)?;
                 return match to == at + 1 {
@@ -195,21 +197,21 @@ impl Walk<'_, '_, '_, '_> {
         Ok(BlockExit::Falls)
     }
 
-    /// Code at a number is nobody's that is known.
+    /// The callee of an indirect call or jump. Code at an integer address is unknown code.
     fn indirect(&mut self, value: SlotValue) -> FlowResult<Callee> {
         let value =
             if value == SlotValue::None { self.builder.unknown() } else { self.builder.node(value)? };
         Ok(Callee::Indirect(value))
     }
 
-    /// A call of whatever a value holds.
+    /// A call of the functions whose addresses a value holds.
     pub(super) fn call_through(&mut self, at: usize, op: &Op, value: SlotValue) -> FlowResult<BlockExit> {
         let callee = match value {
             SlotValue::Place(target, offset) => match self.builder.target(target) {
                 Some(target) => Callee::Direct { target, offset },
                 None => return Err(format!("a call of nothing at {:#x}", op.offset)),
             },
-            // What nothing leads to: nothing is ever called.
+            // No path reaches this call, so nothing is called.
             SlotValue::Undefined => return Ok(BlockExit::Falls),
             value => self.indirect(value)?,
         };
@@ -217,7 +219,7 @@ impl Walk<'_, '_, '_, '_> {
         Ok(BlockExit::Falls)
     }
 
-    /// A call site; `returns`: the callee comes back here, else to this function's caller.
+    /// A call site; `returns`: the callee returns here, not to this function's caller.
     pub(super) fn site(&mut self, at: usize, op: &Op, callee: Callee, returns: bool) -> FlowResult<()> {
         let local = matches!(callee, Callee::Direct { target, .. } if self.module.is_local(target));
         if self.module.is_outlined(callee) {
@@ -235,7 +237,7 @@ impl Walk<'_, '_, '_, '_> {
             }
         }
         if !returns && matches!(callee, Callee::Direct { .. }) {
-            // What jumps through a register may well stay in the function.
+            // A jump through a register may stay in the function.
             self.leaves(op)?;
         }
         let formats = if local { Vec::new() } else { self.formats(callee) };
@@ -271,9 +273,9 @@ impl Walk<'_, '_, '_, '_> {
         if !returns {
             return Ok(());
         }
-        // The callee's own summary says which registers it writes or leaves alone.
+        // The callee's own summary has the registers that it writes or preserves.
         let (written, left) = (self.facts.written, self.facts.left);
-        // A profiler's hook has no summary. Of rcx and r8 a summary says only what is returned there.
+        // A profiler's hook has no summary. For rcx and r8 a summary has only the returned values.
         let is_hook = self.module.is_hook(callee);
         for (slot, to) in results {
             if is_hook || matches!(slot, RCX | R8) {

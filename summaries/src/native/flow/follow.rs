@@ -1,7 +1,7 @@
-//! Follows the functions of a module, in pieces that have nothing to do with each other.
+//! Intraprocedural analysis of all functions of a module, in pieces that are independent of each other.
 //!
-//! A piece is a number of functions in the order of their atoms, so that what comes of the pieces one behind the other is the same
-//! whoever works on them, and when. What one function says of another one ([`FollowedPiece::entered`]) counts when all are there.
+//! A piece is a number of functions in the order of their atoms. The concatenated results of the pieces are the same for every number of
+//! threads and every schedule. A finding of one function about another ([`FollowedPiece::entered`]) is applied after all pieces.
 
 use std::sync::OnceLock;
 
@@ -17,20 +17,20 @@ use crate::relation::FunctionSummary;
 /// Functions of a piece: enough that handing it out costs nothing, and few enough that there are pieces for all.
 const PIECE: usize = 16;
 
-/// What came of following a piece of the module's functions.
+/// The result of the analysis of a piece of the module's functions.
 #[derive(Default)]
 pub(super) struct FollowedPiece {
     pub(super) functions: Vec<FunctionSummary>,
-    /// What may take arguments where no convention passes any, and is not understood.
+    /// Functions without a summary that may take arguments in registers that no calling convention uses.
     pub(super) takes_registers: Vec<AtomIdx>,
-    /// What makes system calls by instructions, or may.
+    /// Functions that make system calls by instructions, or may do so.
     pub(super) runs_unseen: Vec<AtomIdx>,
-    /// Other functions that may not be understood, and why.
+    /// Other functions that cannot be analysed, and the reason for each.
     pub(super) entered: Vec<(AtomIdx, String)>,
     pub(super) limits: Vec<LimitRecord>,
 }
 
-/// Follow all functions, each with its parts; by piece.
+/// Analyse all functions, each with its parts. The result is by piece.
 pub(super) fn follow(
     module: &FlowModule<'_, '_>,
     groups: &[Vec<AtomIdx>],
@@ -88,7 +88,7 @@ fn piece(module: &FlowModule<'_, '_>, of: References<'_>, groups: &[Vec<AtomIdx>
 }
 
 impl FlowModule<'_, '_> {
-    /// Whether code that is not understood makes system calls by instructions, but for a breakpoint.
+    /// Whether code without a summary makes system calls by instructions; a breakpoint does not count.
     pub(super) fn may_call_kernel(&self, atom: AtomIdx, effects: &mut Effects) -> bool {
         const BREAKPOINT: &[u8] = &[0xcc];
         let Some((_, _, bytes)) = self.code(atom) else { return true };

@@ -1,7 +1,7 @@
-//! Formats of `printf` and `scanf`: how many arguments a constant string asks for.
+//! Format string analysis for `printf` and `scanf`: the number and kinds of arguments of a constant format.
 //!
-//! All registers have values at a call, and some were left there by chance. The conversions of a constant format say which registers are
-//! arguments, and which arguments are strings (C11 7.21.6.1).
+//! All registers have values at a call, and some are left over from earlier code. The conversions of a constant format determine the
+//! registers that are arguments, and the arguments that are strings (C11 7.21.6.1).
 
 use super::builder::{ConstraintBuilder, ValueKey};
 use super::module::FlowModule;
@@ -11,11 +11,11 @@ use crate::registers::{ARGUMENTS, Register};
 use crate::relation::{Callee, FormatArguments};
 use crate::summary::{Target, atom_flags};
 
-/// The most bytes of a format; a longer one bounds nothing.
+/// The maximum length of a format in bytes; a longer one is not analysed.
 const MAX_FORMAT: usize = 4096;
 
 impl Walk<'_, '_, '_, '_> {
-    /// The general registers that hold the address of a constant string, with the arguments that it asks for as a format.
+    /// The general registers that hold the address of a constant string, with the arguments of that string as a format.
     pub(super) fn formats(&mut self, callee: Callee) -> Vec<(Register, FormatArguments)> {
         if !self.builder.recording || !matches!(callee, Callee::Direct { .. }) {
             return Vec::new();
@@ -63,8 +63,8 @@ impl FlowModule<'_, '_> {
     }
 }
 
-/// The arguments that a format asks for. `None` if it numbers them, if one is a `long double`, which is on the stack, if `scanf` allocates
-/// memory for it (`m`), or if a conversion is unknown.
+/// The arguments of a format. `None` if it numbers them, has a `long double` (which is on the stack), makes `scanf` allocate memory (`m`),
+/// or has an unknown conversion.
 fn arguments_of(format: &[u8]) -> Option<FormatArguments> {
     let mut kinds: Vec<bool> = Vec::new();
     let mut rest = format.iter().copied().peekable();
@@ -88,7 +88,7 @@ fn arguments_of(format: &[u8]) -> Option<FormatArguments> {
                 }
                 b'[' => {
                     kinds.push(false);
-                    // A bracket that comes first is in the set.
+                    // A bracket in the first position is in the set.
                     if rest.next()? == b'^' {
                         rest.next()?;
                     }

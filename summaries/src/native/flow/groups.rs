@@ -1,10 +1,11 @@
-//! Which atoms make up a function: its own, and the parts that compilers have put elsewhere.
+//! Function partitioning: the atoms of a function are its own and the parts that compilers have placed elsewhere.
 //!
-//! A part is what another atom jumps into at a place that is no function, or what has the name of a function and a suffix for parts
-//! (`.cold`, `.__part.`): such a part may be led to by a table alone. Code that is no function and belongs to none that is known may be
-//! led to by any table, too; then no function is understood that jumps through a register in its frame ([`FlowModule::has_loose_parts`]).
+//! An atom is a part of a function in two cases:
+//! - Another atom jumps into it at a place that is not a function.
+//! - It has the name of a function with a suffix for parts (`.cold`, `.__part.`). Such a part may be reached by a jump table only.
 //!
-//! Left out: a jump through a register in a frame to what is a function by its symbol.
+//! Any jump table may lead to other code without a function symbol. If there is such code, no function with an indirect jump in its frame
+//! is analysed ([`FlowModule::has_loose_parts`]). An indirect jump in a frame to a function symbol is not covered.
 
 use object::endian::LittleEndian as LE;
 
@@ -77,7 +78,8 @@ impl FlowModule<'_, '_> {
         members.chunk_by(|a, b| a.0 == b.0).map(|c| c.iter().map(|m| m.1).collect()).collect()
     }
 
-    /// (part, function) of the parts whose name says so: of every function of that name, since an object may have several (`ld -r`).
+    /// The pairs (part, function) that the names of parts give. An object may have several functions of one name (`ld -r`); each gets the
+    /// part.
     fn parts_by_name(&self) -> Vec<(AtomIdx, AtomIdx)> {
         let at_start = self.symbols.iter().filter_map(|symbol| {
             let Definition::Atom(atom) = symbol.definition else { return None };
@@ -96,7 +98,7 @@ impl FlowModule<'_, '_> {
         pairs
     }
 
-    /// Whether there is code that belongs to no function that is known, followed or not.
+    /// Whether there is code that belongs to no known function, analysed or not.
     pub(super) fn has_code_without_entry(&self, groups: &[Vec<AtomIdx>]) -> bool {
         let is_code = |atom: &AtomIdx| {
             self.atoms.get(atom.index()).is_some_and(|a| a.kind == AtomKind::Code && a.size > 0)

@@ -1,9 +1,9 @@
-//! Where the unwinder enters a function: the landing pads that its table of handlers names.
+//! Exception handling tables: the landing pads at which the unwinder enters a function.
 //!
-//! Read from the call site table of the LSDA (Itanium C++ ABI, "Exception Handling Tables"; LSB, `.gcc_except_table`), since the code alone
-//! doesn't tell a landing pad from what follows a call: behind a callee that never returns the next instruction may be either. Safe
-//! because a table of another form means that the function is not understood. Where instructions that fault throw (`-fnon-call-exceptions`:
-//! Ada, D, Go), the entries cover these as well, so that each of an entry's instructions may lead to a pad. Left out: to which one, and the types.
+//! The call site table of the LSDA lists them (Itanium C++ ABI, "Exception Handling Tables"; LSB, `.gcc_except_table`). The code alone
+//! does not tell a landing pad from the instruction after a call that never returns. A function whose table has another form is not
+//! analysed. With `-fnon-call-exceptions` (Ada, D, Go) a faulting instruction throws, and the entries cover these instructions too. So
+//! each covered instruction may lead to a landing pad. The types of exceptions are ignored.
 
 use std::ops::Range;
 
@@ -30,11 +30,11 @@ pub(super) fn tables(module: &FlowModule<'_, '_>, references: &[Reference]) -> V
     let table = |r: &Reference| match r.target {
         Target::Atom(to) => {
             let atom = module.atoms.get(to.index()).filter(|a| a.kind == AtomKind::Lsda)?;
-            // By another symbol than that of the section, where it begins would not be told by the reference alone.
+            // With a symbol other than that of the section, the reference alone does not tell where the table begins.
             let by_section = |rela: &Rela| {
                 module.symbols.get(symbol_of(rela).index()).is_some_and(|s| s.kind == SymbolKind::Section)
             };
-            // What comes before it in the table of frames is where its FDE begins: that place is what the pads are counted from.
+            // The relocation before it in `.eh_frame` is the start of its FDE, and landing pads are relative to that place.
             let begins = |s: u32| {
                 let begin = module.relas_of(s, 0, r.offset).last();
                 begin.is_some_and(|(_, rela)| is_start(module, r.from, rela))
@@ -59,7 +59,7 @@ pub(super) fn tables(module: &FlowModule<'_, '_>, references: &[Reference]) -> V
     found
 }
 
-/// Whether a relocation means the first byte of an atom.
+/// Whether a relocation refers to the first byte of an atom.
 fn is_start(module: &FlowModule<'_, '_>, of: AtomIdx, rela: &Rela) -> bool {
     let symbol = module.symbols.get(symbol_of(rela).index());
     let (Some(symbol), Some(of)) = (symbol, module.atoms.get(of.index())) else { return false };
@@ -106,13 +106,13 @@ impl LsdaReader<'_> {
 /// An entry of a table of handlers that has a landing pad.
 #[derive(Debug)]
 pub(super) struct Handler {
-    /// Where the unwinder enters, in bytes from the start of the section.
+    /// The landing pad, in bytes from the start of the section.
     pub(super) pad: u64,
-    /// The code from which it does, in the same bytes.
+    /// The code that may throw to the landing pad, in the same unit.
     pub(super) covered: Range<u64>,
 }
 
-/// What a table says of a function that begins at `start` of its section; `None` if it is of another form.
+/// The handlers in the table of a function that begins at `start` of its section; `None` if it is of another form.
 fn handlers(table: &[u8], start: u64) -> Option<Vec<Handler>> {
     let mut reader = LsdaReader(table);
     if reader.byte()? != OMIT {
@@ -164,7 +164,7 @@ mod tests {
             let found = handlers(table, 0x100)?;
             Some(found.into_iter().map(|h| (h.covered.start, h.covered.end, h.pad)).collect::<Vec<_>>())
         };
-        // Header, no types, uleb128: two sites, of which one has a pad.
+        // Header, no types, uleb128: two sites, and one has a pad.
         assert_eq!(pads(&[0xff, 0xff, 1, 8, 0, 5, 0, 0, 5, 3, 0x90, 1]), None, "the last site has no action");
         assert_eq!(
             pads(&[0xff, 0xff, 1, 9, 0, 5, 0, 0, 5, 3, 0x90, 1, 0, 7]),

@@ -1,6 +1,6 @@
-//! What is given up of a function, as limits that name it.
+//! Bailouts of the analysis of native functions, as limits that name the function.
 //!
-//! A function is told by the symbol at its start. Left out: what is kept because of it, which the severity of the limit says.
+//! A function is named by the symbol at its start. The severity of a limit says how much code is kept because of it.
 
 use super::module::FlowModule;
 use crate::ids::AtomIdx;

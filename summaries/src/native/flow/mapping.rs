@@ -1,9 +1,10 @@
-//! Which native calls map memory at a place of the program's choice ([`crate::mapping`]).
+//! Backward constant propagation to native calls that may map memory at an address of the program's choice ([`crate::mapping`]).
 //!
-//! Told by the instructions before the call, on every way that leads there, up to where control may come from elsewhere; where a function keeps
-//! the address in a register, by its calls as value flow has them. Safe because whatever is not a constant that leaves the place open counts, and so
-//! does data that holds the address, and code that takes it and is not followed; where followed code does more with it than to call it, the link
-//! tells what becomes of it. Left out: system calls by an instruction of the program's own.
+//! The analysis reads the instructions before the call on every path, up to a place that control may enter from elsewhere. For a call
+//! through a register that holds the function's address, it reads the call sites of the value flow. A call may choose the mapped address
+//! unless an argument is a constant that leaves the choice to the kernel. Data that holds the function's address counts as such a call,
+//! and so does code without a summary that takes it. Other uses of the function's address in analysed code are decided at link time.
+//! System calls by the program's own instructions are not covered.
 
 use object::endian::LittleEndian as LE;
 use rustc_hash::FxHashSet;
@@ -19,7 +20,7 @@ use crate::native::split::Division;
 use crate::relation::{Callee, FunctionSummary};
 use crate::summary::{Symbol, SymbolKind, Target};
 
-/// What an instruction does with the function.
+/// The use of the function's address by an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MappingCallUse {
     /// It calls it, and leaves the place open.
@@ -36,7 +37,7 @@ struct AtomCode<'a> {
     start: u64,
     bytes: &'a [u8],
     instructions: Vec<Instruction>,
-    /// Where control may come from elsewhere, sorted.
+    /// The places that control may enter from elsewhere, sorted.
     entered: Vec<u64>,
     /// Jumps from one place to another, by their target: (target, number of the instruction). Sorted.
     jumps: Vec<(u64, usize)>,
@@ -55,7 +56,7 @@ impl AtomCode<'_> {
         of.and_then(|bytes| bytes.first()).is_some_and(|byte| matches!(byte, 0xcc | 0xcd | 0xf1))
     }
 
-    /// The instructions from which control comes to that one; `None` if it may come from elsewhere, or from nowhere that is known.
+    /// The predecessors of the instruction, by number; `None` if control may come from elsewhere, or has no known source.
     fn sources(&self, number: usize) -> Option<Vec<usize>> {
         let at = u64::from(self.instructions.get(number)?.offset);
         let previous = number.checked_sub(1)?;
@@ -67,9 +68,9 @@ impl AtomCode<'_> {
         let mut sources: Vec<usize> = to_it.map(|j| j.1).collect();
         match self.instructions.get(previous)?.flow {
             Flow::Next | Flow::Conditional => sources.push(previous),
-            // What it returns with is not looked at.
+            // The result of a call is not analysed.
             Flow::Call | Flow::IndirectCall => return None,
-            // A handler of the signal may go on behind it.
+            // A handler of the signal may continue after the instruction.
             Flow::Stop if self.is_interrupt(previous) => sources.push(previous),
             Flow::Jump | Flow::JumpRegister | Flow::JumpMemory | Flow::Stop => {}
         }
@@ -80,9 +81,9 @@ impl AtomCode<'_> {
 /// Reads the code of a module for [`FlowModule::used`].
 struct CodeReader<'s, 'p> {
     division: &'p Division,
-    /// Where there is a name, or another atom leads to: (section, offset), sorted.
+    /// The places that have a name or that another atom refers to: (section, offset), sorted.
     places: Vec<(u32, u64)>,
-    /// The code of the atom that was asked for last.
+    /// The code of the atom that was requested last.
     last: Option<AtomCode<'s>>,
 }
 
@@ -94,14 +95,14 @@ impl<'s> CodeReader<'s, '_> {
         }
     }
 
-    /// In the atom that was asked for last.
+    /// The instruction at this offset in the atom that was requested last.
     fn instruction_at(&self, at: u64) -> Option<&Instruction> {
         let code = self.last.as_ref()?;
         code.instructions.get(code.instructions.partition_point(|i| i.end() <= at))
     }
 }
 
-/// What a symbol maps memory as; `symbols` is sorted.
+/// The kind of mapping that a symbol makes; `symbols` is sorted.
 fn of(symbols: &[(SymbolIdx, &'static Mapping)], symbol: SymbolIdx) -> Option<&'static Mapping> {
     let at = symbols.binary_search_by_key(&symbol, |s| s.0).ok()?;
     symbols.get(at).map(|s| s.1)
@@ -162,7 +163,7 @@ impl FlowModule<'_, '_> {
         }
     }
 
-    /// What the instruction with the byte at `at` does with the function.
+    /// The use of the function's address by the instruction that has the byte at `at`.
     fn used<'s>(
         &'s self,
         atom: AtomIdx,
@@ -180,8 +181,8 @@ impl FlowModule<'_, '_> {
         }
     }
 
-    /// Wherever there is a name, or control may come from another atom: by a field that the assembler resolved, or by the name of a function
-    /// and a distance from there.
+    /// The places that have a name or that control may enter from another atom. Another atom refers to them by a field that the assembler
+    /// resolved, or by a function's name and a distance.
     fn places_led_to(&self, division: &Division) -> Vec<(u32, u64)> {
         let branches = division.resolved.iter().filter(|r| r.branch).map(|r| (r.section, r.target));
         let place = |symbol: &Symbol| Some((self.section_of(symbol)?, symbol.value));
@@ -199,7 +200,7 @@ impl FlowModule<'_, '_> {
         places
     }
 
-    /// `None` if it isn't known what the code is, or where it is entered. `places` are those of [`Self::places_led_to`].
+    /// The decoded code of an atom; `None` if its instructions or entries are unknown. `places` are those of [`Self::places_led_to`].
     fn decoded(&self, division: &Division, places: &[(u32, u64)], atom: AtomIdx) -> Option<AtomCode<'_>> {
         let (section, start, bytes) = self.code(atom)?;
         division.understood.binary_search(&section).ok()?;
@@ -213,7 +214,7 @@ impl FlowModule<'_, '_> {
             let Some(target) = i.target().and_then(|t| u64::try_from(t).ok()) else { continue };
             match i.flow {
                 Flow::Jump | Flow::Conditional => jumps.push((target, number)),
-                // What a relocation fills is no place in the code.
+                // A field with a relocation is not an offset in the code.
                 Flow::Next if self.has_relocation(atom, i) => {}
                 _ => entered.push(target),
             }
@@ -233,7 +234,7 @@ impl FlowModule<'_, '_> {
         Some(AtomCode { atom, start, bytes, instructions, entered, jumps })
     }
 
-    /// Whether what comes before a call leaves the place open, on every way that leads there.
+    /// Whether the instructions before a call leave the address to the kernel on every path to it.
     fn leaves_the_place_open(&self, code: &AtomCode<'_>, call: usize, mapping: &Mapping) -> bool {
         let mut steps = Steps::new();
         let (mut seen, mut before) = (FxHashSet::default(), vec![call]);
@@ -255,7 +256,7 @@ impl FlowModule<'_, '_> {
         true
     }
 
-    /// What a relocation puts in a field is no constant.
+    /// Whether a relocation fills a field of the instruction, which is then not a constant.
     fn has_relocation(&self, atom: AtomIdx, instruction: &Instruction) -> bool {
         let section = self.atoms.get(atom.index()).map(|a| a.section);
         section.is_none_or(|s| !self.relas_of(s, u64::from(instruction.offset), instruction.end()).is_empty())

@@ -1,7 +1,8 @@
-//! Memory operands: what they mean, and what loads and stores of them do.
+//! Memory operands: the places that they denote, and the constraints of their loads and stores.
 //!
-//! An address is exact if nothing but constants is added to one thing that holds an address; else it is somewhere around
-//! each of them. Thread-local storage is not followed: what is there has escaped. Nor is memory at a number.
+//! An address is exact if only constants are added to one value that holds an address. Otherwise it is at an unknown offset from each of
+//! its operands. Thread-local storage is not analysed: addresses stored there escape. Memory at an integer address is not analysed
+//! either.
 
 use super::arguments::StackEvent;
 use super::builder::ValueKey;
@@ -13,7 +14,7 @@ use crate::native::decode::effects::{Address, InstructionEffect, RegisterId, Seg
 use crate::registers::{self, R11, R13, RAX, RSP, SAVED};
 use crate::summary::Target;
 
-/// What an operand in memory comes to.
+/// The memory that a memory operand denotes.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Memory {
     Frame(i64),
@@ -21,22 +22,22 @@ pub(super) enum Memory {
     At(ValueIdx, Option<i64>),
     Tls,
     Got(SlotValue),
-    /// The number by which a function tells that its frame was written over.
+    /// The stack guard, a number that is unchanged unless the frame was overwritten.
     Guard,
-    /// No address goes into it: what the program has mapped at a place of its own choice, or the linker script has put there.
+    /// Memory that never holds an address: the program mapped it at a chosen place, or the linker script placed it there.
     Number,
     /// It is not reached, or is the null page, or an offset of thread-local storage.
     Nowhere,
 }
 
-/// Bytes around 0 in which nothing is ever mapped (Linux never gives less for `vm.mmap_min_addr` unless it is told to, nor its last page).
+/// Bytes around 0 that are never mapped. Linux's default for `vm.mmap_min_addr` is at least this, and it never maps the last page.
 const NULL_PAGE: i64 = 4096;
-/// Where gcc and clang find the guard of the stack: bytes from fs on. What follows fs is the C library's own (glibc's `tcbhead_t`,
-/// musl's `struct pthread`), and programs' variables precede it.
+/// The offset of the stack guard from fs, as gcc and clang have it. The C library owns the memory after fs (glibc's `tcbhead_t`, musl's
+/// `struct pthread`), and the program's variables precede it.
 const STACK_GUARD: i64 = 0x28;
 
 impl Walk<'_, '_, '_, '_> {
-    /// What a memory operand means: a place in the frame, in a symbol, or what a value points to.
+    /// The denotation of a memory operand: a place in the frame, in a symbol, or in the pointee of a value.
     pub(super) fn address(&mut self, at: usize, op: &Op, address: &Address) -> FlowResult<Memory> {
         let operand = if address.field { op.displacement } else { RelocatedOperand::Absent };
         if address.segment != Segment::None {
@@ -102,8 +103,8 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    /// A register that `swiftcall` or `regcall` passes something in, and that is looked into or called, must not hold on some path what the
-    /// caller left there. In others compilers leave nothing that is used.
+    /// Check that no path leaves the caller's value in a dereferenced or called register in which `swiftcall` or `regcall` passes
+    /// arguments. Compilers leave no used value in other registers.
     pub(super) fn is_set(&self, op: &Op, register: RegisterId) -> FlowResult<()> {
         let computes = matches!(op.effect, InstructionEffect::Lea { .. });
         let is_left = registers::has(self.facts.left & registers::set(&[RAX, R11, R13]), register);
@@ -113,7 +114,7 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    /// A register of an address. `lea` computes also with values that are not used.
+    /// The value of a register in an address. `lea` may compute with values that are never used.
     fn used_in_at(&mut self, op: &Op, slot: RegisterId) -> FlowResult<SlotValue> {
         let value = self.get(slot);
         match op.effect {
@@ -152,7 +153,7 @@ impl Walk<'_, '_, '_, '_> {
                         self.builder.save(place, register);
                         return Ok(());
                     }
-                    // To align the stack, or to put it back.
+                    // The push aligns the stack, or saves the register in order to restore it.
                     SlotValue::Saved(register) if matches!(op.effect, InstructionEffect::Push(_)) => {
                         if register == RAX {
                             self.builder.rax_saved.insert(Some(offset));
@@ -161,7 +162,7 @@ impl Walk<'_, '_, '_, '_> {
                     }
                     value => self.used(op, value)?,
                 };
-                // What is no address is not returned to.
+                // A return never uses a value that is not an address.
                 let covers = size == 0 || offset < 8 && offset.saturating_add(i64::from(size)) > 0;
                 self.builder.moves_return |=
                     covers && !matches!(value, SlotValue::None | SlotValue::Undefined);

@@ -1,12 +1,10 @@
-//! Value flow of native code: a [`FunctionSummary`] for every function that is understood.
+//! Intraprocedural value flow analysis of native code: a [`FunctionSummary`] for every function that can be analysed.
 //!
-//! A function is understood if its section was proved to hold functions and nothing else ([`super::split`]), every
-//! instruction is modelled, every relocation in it has a meaning, and control enters it only where symbols say and
-//! leaves it only with its frame gone. It is analysed together with its cold parts. Of what compilers do this takes for
-//! granted: between modules the psABI's calling convention holds; what a caller keeps in rbx, rbp and r12 to r15 is saved
-//! and restored and otherwise left alone; addresses are made by relocations, and flow through operands, not through
-//! comparisons. Anything else makes the function one that is not understood, and it gets no summary: whatever it
-//! refers to and is given escapes.
+//! A function is analysed, together with its cold parts, if its section was proved to hold only functions ([`super::split`]). Every
+//! instruction must be modelled, and every relocation must have a meaning. Control must enter only at symbols and leave only after the
+//! frame is popped. Three properties of compilers are assumed. The psABI's calling convention holds between modules. Callee-saved
+//! registers (rbx, rbp, r12 to r15) are only saved and restored. Addresses come from relocations and flow through operands, not through
+//! comparisons. Any other function gets no summary: all that it refers to and receives escapes.
 
 mod arguments;
 mod builder;
@@ -41,7 +39,7 @@ use crate::relation::FunctionSummary;
 use crate::summary::{Atom, AtomKind, ReferenceKind, Symbol, Target};
 use unit::{RelocatedOperand, Unit};
 
-/// Summarise every function that is understood; the others are counted in `limits`.
+/// Summarise every function that can be analysed; the others are counted in `limits`.
 pub(crate) fn read(
     tables: &Tables<'_>,
     by_section: &SectionAtoms,
@@ -51,7 +49,7 @@ pub(crate) fn read(
     of: References<'_>,
     limits: &mut Vec<LimitRecord>,
 ) -> Result<FlowTables> {
-    // What is not loaded says nothing of values.
+    // Sections that are not loaded do not affect values.
     let mut relas = split::relocations_beside_debug(tables, by_section)?;
     relas.retain(|(section, _)| tables.sections.get(*section as usize).is_some_and(|s| s.is_alloc()));
     let mut module = FlowModule {
@@ -125,7 +123,7 @@ pub(crate) fn read(
 }
 
 impl FlowModule<'_, '_> {
-    /// Fill in what the constraints don't say: the atoms, the entries, and which references are accounted for.
+    /// Fill in the data that constraints don't give: atoms, entries, and the references that are accounted for.
     fn complete(&self, unit: &Unit, of: References<'_>, summary: &mut FunctionSummary) {
         let main = unit.entries.first().map_or(AtomIdx(0), |e| e.0);
         summary.atom = main;

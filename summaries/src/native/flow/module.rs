@@ -1,7 +1,7 @@
-//! What the analysis of a function looks at beyond its own code: places, entries, labels, and what refers to them.
+//! The module's context of an intraprocedural analysis: places, entries, labels, and the references to them.
 //!
-//! Frozen before the first function is followed, so that functions can be followed in any order. Left out: the code of one
-//! function (`unit`).
+//! It is immutable before the analysis of the first function, so that functions can be analysed in any order. The code of one function is
+//! in `unit`.
 
 use object::endian::LittleEndian as LE;
 
@@ -28,12 +28,13 @@ pub(super) struct Label {
     pub(super) by: LabelUse,
 }
 
-/// What refers to the address of a label.
+/// The origin of a reference to the address of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LabelUse {
     /// A table of labels that begins at this place, and to which code refers.
     Table(SectionPlace),
-    /// Data to which no code refers: handlers of signals and who patches code find there where to go on (`asm goto`, `.fixup`).
+    /// Data without a reference from code: signal handlers and code patching read the address of the next instruction there (`asm goto`,
+    /// `.fixup`).
     Data,
     /// The code of this atom does so.
     Code(AtomIdx),
@@ -41,7 +42,7 @@ pub(super) enum LabelUse {
     Name,
 }
 
-/// What of the module the analysis of a function looks at.
+/// The parts of the module that the analysis of a function reads.
 pub(crate) struct FlowModule<'a, 't> {
     pub(super) tables: &'t Tables<'a>,
     pub(super) by_section: &'t SectionAtoms,
@@ -49,55 +50,56 @@ pub(crate) struct FlowModule<'a, 't> {
     pub(super) symbols: &'t [Symbol],
     /// The relocations of the module, each with the section that it is in, by (section, place).
     pub(super) relas: Vec<(u32, Rela)>,
-    /// Where function symbols are, without those of cold parts: sorted.
+    /// The places of function symbols, without those of cold parts: sorted.
     pub(super) entries: Vec<(AtomIdx, u64)>,
-    /// By atom: the symbols at its start say that it is a part of another function.
+    /// By atom: whether the symbols at its start mark it as a part of another function.
     pub(super) cold: Vec<bool>,
     /// There is code that is part of no function that is known.
     pub(super) has_loose_parts: bool,
-    /// Functions of its own that compilers call by themselves, sorted.
+    /// The module's own functions that compilers call implicitly, sorted.
     pub(super) routines: Vec<AtomIdx>,
-    /// Pieces that LLVM's outliner has taken out of functions, sorted.
+    /// Functions that LLVM's outliner made of code of others, sorted.
     pub(super) outlined: Vec<AtomIdx>,
     /// The places in code that a symbol or a table names, sorted.
     pub(super) labels: Vec<Label>,
     /// Atoms with an unwind table that refers to something, sorted; and their tables of handlers.
     pub(super) handled: Vec<AtomIdx>,
     pub(super) lsdas: Vec<Lsda>,
-    /// Sections whose code is followed, ascending.
+    /// The sections whose code is analysed, ascending.
     pub(super) followed: Vec<u32>,
-    /// The module asks for a stack that is executable: frames may hold code, as trampolines of nested functions are.
+    /// The module requests an executable stack: frames may hold code, like trampolines of nested functions.
     pub(super) executes_stack: bool,
-    /// Whether each atom lives, if only what lives is followed.
+    /// Whether each atom is live, if only live atoms are analysed.
     pub(super) live: Option<&'t [bool]>,
 }
 
-/// The tables of the summary that say what the references of the module mean, and what is asked for.
+/// The tables of the summary that give the meaning of the module's references, and the options of the analysis.
 #[derive(Clone, Copy)]
 pub(crate) struct References<'r> {
     pub(crate) references: &'r [Reference],
     pub(crate) resolved: &'r [ResolvedReference],
     pub(crate) owned: &'r [OwnedRange],
-    /// Whether control may come to each atom, if only what lives is followed.
+    /// Whether control may reach each atom, if only live atoms are analysed.
     pub(crate) live: Option<&'r [bool]>,
     /// How pieces of the work are run: one after the other, or on threads.
     pub(crate) parallel_map: ParallelMap<'r>,
-    /// Code that may go on in the next section.
+    /// Code that may fall through into the next section.
     pub(crate) goes_on: &'r [AtomIdx],
 }
 
-/// What is found out about the code of a module.
+/// The result of the analysis of the module's code.
 #[derive(Default)]
 pub(crate) struct FlowTables {
-    /// The summary of every function that is understood, ascending by atom.
+    /// The summary of every analysed function, ascending by atom.
     pub(crate) functions: Vec<FunctionSummary>,
-    /// What is not, because it uses registers of its caller that pass nothing.
+    /// Functions without a summary because they read registers of their caller that pass nothing.
     pub(crate) takes_registers: Vec<AtomIdx>,
-    /// What makes system calls by instructions, or may.
+    /// Functions that make system calls by instructions, or may do so.
     pub(crate) runs_unseen: Vec<AtomIdx>,
 }
 
-/// The table of an atom, to which its FDE refers: its section, and where it begins there, or -1 if that isn't known or the FDE begins elsewhere than the atom. Sorted by atom.
+/// An atom's exception handling table, to which its FDE refers: the section of the table and its start there. The start is -1 if it is
+/// unknown or if the FDE does not begin at the atom. Sorted by atom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Lsda {
     pub(super) of: AtomIdx,
@@ -184,7 +186,7 @@ impl FlowModule<'_, '_> {
         places
     }
 
-    /// Whether control may come to the atom in the link.
+    /// Whether control may reach the atom in the link.
     pub(super) fn may_run(&self, atom: AtomIdx) -> bool {
         self.live.is_none_or(|live| live.get(atom.index()).copied().unwrap_or(true))
     }
@@ -203,7 +205,7 @@ impl FlowModule<'_, '_> {
         self.atoms.get(atom.index()).map(|a| a.section).filter(|s| *s != Atom::NO_SECTION)
     }
 
-    /// Where function symbols of this atom are.
+    /// The places of this atom's function symbols.
     pub(super) fn entries_of(&self, atom: AtomIdx) -> Vec<u64> {
         let start = self.entries.partition_point(|e| e.0 < atom);
         let own = self.entries.get(start..).unwrap_or(&[]).iter().take_while(|e| e.0 == atom);
@@ -226,7 +228,7 @@ impl FlowModule<'_, '_> {
         (offset <= size).then_some((atom, offset))
     }
 
-    /// The section of an atom of code, where it begins there, and its bytes.
+    /// The section of an atom of code, the atom's start there, and its bytes.
     pub(super) fn code(&self, atom: AtomIdx) -> Option<(u32, u64, &[u8])> {
         let atom = self.atoms.get(atom.index())?;
         let data = self.tables.data(atom.section).ok()?;
@@ -242,8 +244,8 @@ impl FlowModule<'_, '_> {
         self.relas.get(from..to).unwrap_or(&[])
     }
 
-    /// What a symbol plus an offset is. A local symbol is a place in its section, but for an IFUNC: its place is the resolver's, and
-    /// calls of it reach what that returns.
+    /// The place of a symbol plus an offset. A local symbol is a place in its section. An IFUNC is an exception: its place is that of the
+    /// resolver, while calls reach the function that the resolver returns.
     pub(super) fn target(&self, symbol: SymbolIdx, offset: i64) -> Option<RelocatedOperand> {
         let entry = self.symbols.get(symbol.index())?;
         if entry.kind == SymbolKind::Tls {
@@ -254,7 +256,7 @@ impl FlowModule<'_, '_> {
             Definition::Atom(_) if is_place => {
                 let section = self.section_of(entry)?;
                 let offset = offset.checked_add_unsigned(entry.value)?;
-                // A base may lie before the section, and is then of its first atom.
+                // A base before the section's start belongs to the first atom.
                 let at = u64::try_from(offset).unwrap_or(0);
                 let atom = self.by_section.at(self.atoms, section, at)?;
                 Some(RelocatedOperand::Place(Target::Atom(atom), offset))
@@ -266,7 +268,7 @@ impl FlowModule<'_, '_> {
         }
     }
 
-    /// The place in this module that a target means, if it is one.
+    /// The place of a target, if it is in this module.
     pub(super) fn local(&self, target: Target, offset: i64) -> Option<(AtomIdx, u64)> {
         match target {
             Target::Atom(atom) => Some((atom, u64::try_from(offset).ok()?)),
@@ -277,7 +279,7 @@ impl FlowModule<'_, '_> {
         }
     }
 
-    /// Where that is: the atom, and the offset in its section.
+    /// The place of a target: the atom, and the offset in its section.
     pub(super) fn place_of_target(&self, target: Target, offset: i64) -> Option<(AtomIdx, u64)> {
         match target {
             Target::Atom(atom) => Some((atom, u64::try_from(offset).ok()?)),
@@ -306,7 +308,7 @@ impl FlowModule<'_, '_> {
         }
     }
 
-    /// Functions that every register survives, by their own conventions.
+    /// Functions that preserve every register by their own calling conventions.
     pub(super) fn preserves_all(&self, target: Target) -> bool {
         let known: [&[u8]; 6] = [
             b"__fentry__",

@@ -1,7 +1,7 @@
-//! Which values anything depends on: a backward reachability over the constraints of a function.
+//! Dead value elimination: a backward reachability over the constraints of a function.
 //!
-//! What no store, call, escape or result needs can't be seen from outside, so that it is left out of the summary. Left out: which
-//! of the stores anybody looks at.
+//! A value is dead if no store, call, escape or result needs it. Dead values are not visible from outside and are not in the summary.
+//! Dead stores are kept.
 
 use super::builder::{ConstraintBuilder, RawConstraint, ValueKey};
 use crate::cfl::adjacency::Adjacency;

@@ -1,9 +1,10 @@
-//! Arguments in registers that the psABI's calling convention does not use: which functions take them, or may and are not understood.
+//! Live-in registers outside the calling convention: the functions that may take arguments in registers that the psABI does not use.
 //!
-//! What is understood reads no such register as it found it, or is refused for it ([`CALLERS_REGISTER`](super::unit::CALLERS_REGISTER)).
-//! Code that is refused for another reason is only looked at: by the psABI (3.2.1) a function that uses one of r12 to r15 puts
-//! the caller's value away first, which functions that are passed something there don't. Code of which nothing is known counts.
-//! Left out: rax, r11 and xmm8 to xmm15, which any function may use, and which are passed only behind others or by `regcall`.
+//! An analysed function reads no such register before writing it, or the analysis refuses it
+//! ([`CALLERS_REGISTER`](super::unit::CALLERS_REGISTER)). Code that is refused for another reason is scanned. A function that uses one of
+//! r12 to r15 saves the caller's value first (psABI 3.2.1). A function that takes an argument there does not. Unknown code counts as
+//! taking arguments. The registers rax, r11 and xmm8 to xmm15 are not checked. Any function may use them, and they are passed only after
+//! other registers or by `regcall`.
 
 use super::module::FlowModule;
 use crate::ids::AtomIdx;
@@ -14,7 +15,7 @@ use crate::registers::{self, R12, R13, R14, R15};
 const KEPT: u64 = registers::set(&[R12, R13, R14, R15]);
 
 impl FlowModule<'_, '_> {
-    /// Whether the atom reads a register that it doesn't put away.
+    /// Whether the atom reads a register that it doesn't save.
     pub(super) fn may_take_registers(&self, atom: AtomIdx, effects: &mut Effects) -> bool {
         let Some((_, _, bytes)) = self.code(atom) else { return true };
         let mut instructions = Vec::new();

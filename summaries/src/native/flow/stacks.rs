@@ -1,11 +1,10 @@
-//! Whether a function leaves on the stack that it was entered on, and which jumps in its frame stay in it.
+//! Stack discipline: whether a function returns on the stack of its entry, and which jumps in its frame stay in the function.
 //!
-//! Where the stack pointer is known exactly it is. Else it may be somewhere in the frame (it was aligned, or moved by a number), or on the
-//! stack of a coroutine: what is at the top of that one is called, by nobody who is seen. So a function is not understood that returns, or
-//! jumps through a register, with a stack pointer that may come from anything but its own, kept in its frame or not.
-//!
-//! Left out: what is loaded from a place in the frame that isn't known exactly. Compilers keep their own stack pointer there (around
-//! frames that are aligned); a program that puts another one there and takes it back to return on it is not seen.
+//! An exact stack pointer is on the function's own stack. Another one may be in the frame (after an alignment or a move by a number), or
+//! on the stack of a coroutine. In that case the return calls the code whose address is at the top of the other stack. So a function is
+//! not analysed if it returns, or jumps through a register, with a stack pointer of another origin. Loads from unknown places in the
+//! frame are not covered. Compilers keep the function's own stack pointer there, around aligned frames. A program that stores another
+//! stack pointer there and returns on it is not detected.
 
 use rustc_hash::FxHashMap;
 
@@ -32,7 +31,7 @@ impl ConstraintBuilder {
         if self.stacks.is_empty() {
             return false;
         }
-        // By value: it comes from elsewhere.
+        // By value: whether it may come from outside of the frame.
         let mut foreign = vec![false; self.values.len()];
         let mut mark = |value: ValueIdx| {
             if let Some(slot) = foreign.get_mut(value.index()) {
@@ -59,7 +58,7 @@ impl ConstraintBuilder {
         from.iter().zip(&foreign).any(|(is_reached, is_foreign)| *is_reached && *is_foreign)
     }
 
-    /// What every value is made of: what is assigned to it or put where it is loaded from, and the address from which it is loaded.
+    /// The sources of every value: the values assigned to it, those stored where it is loaded from, and the address of that load.
     fn sources(&self) -> Adjacency {
         let mut stored: FxHashMap<i64, Vec<ValueIdx>> = FxHashMap::default();
         for raw in &self.raw {
@@ -82,10 +81,11 @@ impl ConstraintBuilder {
         Adjacency::new(self.values.len(), &sources)
     }
 
-    /// Forget the jumps in a frame to what is made of the address of a label, or of a table of labels, which are no calls. `is_label` tells both.
+    /// Remove the jumps in a frame to the address of a label, or of a table of labels, which are not calls. `is_label` recognises both.
     ///
     /// # Errors
-    /// Another jump in a frame, from which nobody knows where it comes back: a guaranteed tail call with arguments on the stack (`swiftasynccall`), or assembly.
+    /// There is another jump in a frame, and it is unknown where it returns to. It is a guaranteed tail call with stack arguments
+    /// (`swiftasynccall`), or assembly.
     pub(super) fn forget_jumps_to_labels(
         &mut self,
         is_label: impl Fn(Target, i64) -> bool,

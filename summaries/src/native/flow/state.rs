@@ -1,28 +1,28 @@
-//! What registers hold at a point of a function, and how two such states join.
+//! Abstract state of the registers at a point of a function, and the join of two states.
 //!
-//! A register holds at most one of a few simple things; where paths bring different ones together, a value of its own
-//! stands for their union. Nothing here is ever a statement of what a register *does* hold, only of what it may hold, so
-//! that joining with "no address" changes nothing. A register in which the caller passes nothing holds what was left there; joining with that
-//! changes nothing either, since compilers leave a register unset where it has no value. That it is so on some path is known besides (`left`).
+//! A register holds at most one simple value; where paths bring different ones, a new value stands for their union. A state says only
+//! what a register may hold, so joining with "no address" changes nothing. A register in which the caller passes nothing holds the
+//! caller's value. Joining with that changes nothing either, since compilers do not set a register that has no value there. `left`
+//! records the registers for which this holds on some path.
 
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::RegisterId;
 use crate::registers::{self, CONVENTIONAL, RAX, RBP, RCX, RSP};
 
-/// What a slot may hold at a point of the function.
+/// The possible content of a slot at a point of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SlotValue {
     /// No path has come here yet.
     Undefined,
-    /// The value that the caller left in this register, which passes nothing. It may be saved and restored, and no more.
+    /// The caller's value of a register that passes nothing. The function may only save and restore it.
     Saved(RegisterId),
-    /// It is a number, and no address of anything.
+    /// It is a number, and not an address.
     None,
     /// An address in the frame: bytes from the stack pointer at entry.
     Frame(i64),
-    /// Interned target number, and bytes from it.
+    /// A target by its interned number, and a displacement in bytes.
     Place(u32, i64),
-    /// What a value holds, displaced by so many bytes.
+    /// The content of a value, plus a displacement in bytes.
     Node(ValueIdx, i64),
 }
 
@@ -36,7 +36,7 @@ impl SlotValue {
         }
     }
 
-    /// The join, or `None` if it takes a value of its own.
+    /// The join, or `None` if the join needs a new value.
     pub(super) fn join(self, other: SlotValue) -> Option<SlotValue> {
         if self == other || self.rank() > other.rank() {
             Some(self)
@@ -49,7 +49,7 @@ impl SlotValue {
         }
     }
 
-    /// The same address so many bytes further on.
+    /// The same address, displaced by a number of bytes.
     pub(super) fn plus(self, by: i64) -> SlotValue {
         match self {
             SlotValue::Frame(o) => SlotValue::Frame(o.wrapping_add(by)),
@@ -67,7 +67,7 @@ pub(super) fn cells(offset: i64, size: u32) -> impl Iterator<Item = i64> {
     (first..=last).map(|cell| cell * 8)
 }
 
-/// The number in rcx: how often a string instruction is repeated.
+/// The number in rcx, which is the repeat count of a string instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RepeatCount {
     /// No path has come here yet.
@@ -76,16 +76,16 @@ pub(super) enum RepeatCount {
     Any,
 }
 
-/// The facts of the paths to a point of the function.
+/// The facts about all paths to a point of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PathFacts {
     /// The slots that this function wrote to on some path, a bit each.
     pub(super) written: u64,
-    /// The slots that hold on some path what the caller left in a register that passes nothing, a bit each.
+    /// The slots that on some path hold the caller's value of a register that passes nothing, a bit each.
     pub(super) left: u64,
-    /// Something other than what the caller saved was pushed since the last call.
+    /// A value other than a saved register was pushed since the last call.
     pub(super) pushed: bool,
-    /// On some path al is not known to be zero. It says to callees with variable arguments how many vector registers they are passed.
+    /// On some path al is not known to be zero. It tells callees with variable arguments how many vector registers are passed.
     pub(super) may_pass_vectors: bool,
     pub(super) repeats: RepeatCount,
 }
@@ -99,7 +99,7 @@ impl PathFacts {
         repeats: RepeatCount::Unreached,
     };
 
-    /// The facts where callers enter: each register that passes nothing holds what they left there.
+    /// The facts at an entry for callers: each register that passes nothing holds the caller's value.
     pub(super) const ENTRY: PathFacts = PathFacts {
         left: registers::ALL & !CONVENTIONAL & !registers::set(&[RSP]),
         may_pass_vectors: true,
@@ -126,13 +126,13 @@ impl PathFacts {
         self.left |= u64::from(matches!(value, SlotValue::Saved(_))) << slot;
     }
 
-    /// On some path rax holds what the caller left there.
+    /// Whether rax holds the caller's value on some path.
     pub(super) fn keeps_rax(&self) -> bool {
         registers::has(self.left, RAX)
     }
 
-    /// The facts behind an edge that may never be taken: a call that may not return, a jump to any label, a landing pad. Only of rax it is
-    /// still known that the caller left it.
+    /// The facts after an edge that may never be taken: a call that may not return, a jump to any label, a landing pad. The caller's
+    /// values are forgotten, except that of rax.
     pub(super) fn behind_guess(mut self) -> Self {
         self.left &= registers::set(&[RAX]);
         self

@@ -1,8 +1,8 @@
-//! What each instruction does to the and the constraints that it makes.
+//! Transfer functions: the effect of each instruction on the state, and its constraints.
 //!
-//! The walk runs twice over a function: first to a fixpoint of the states, when constraints are thrown away, then once
-//! through every block to keep them. Values are made by key (instruction and place in it), so that both walks mean the
-//! same. Whatever combines several addresses makes a value that holds each of them at an unknown offset.
+//! The walk has two passes over a function. The first computes a fixpoint of the states and discards constraints; the second visits every
+//! block once and keeps them. Values are created by key (instruction and operand), so that both passes create the same ones. An
+//! instruction that combines several addresses makes a value that holds each of them at an unknown offset.
 
 use super::builder::ValueKey;
 use super::memory::Memory;
@@ -14,7 +14,7 @@ use crate::native::decode::effects::{Address, InstructionEffect, Operand, Regist
 use crate::registers::{self, R11, RAX, RBP, RCX, RDI, RSI, RSP, SAVED, XMM0};
 use crate::summary::Target;
 
-/// Bytes that a string instruction writes; 0 is an unknown number. A function that sets the direction flag is not understood.
+/// Bytes that a string instruction writes; 0 is an unknown number. A function that sets the direction flag is not analysed.
 fn moved_bytes(op: &Op, facts: &PathFacts, size: u32) -> u32 {
     match (op.element, facts.repeats) {
         (Some(element), RepeatCount::Known(count)) => {
@@ -24,11 +24,11 @@ fn moved_bytes(op: &Op, facts: &PathFacts, size: u32) -> u32 {
     }
 }
 
-/// The most bytes of a string instruction; a larger number is unknown. Each 8 of them are a cell of the frame.
+/// The maximum number of bytes of a string instruction; a larger number counts as unknown. Each 8 of them are a cell of the frame.
 const MAX_STRING: u32 = 4096;
 
 impl Walk<'_, '_, '_, '_> {
-    /// Go through one instruction, and say where control leaves it to.
+    /// Interpret one instruction, and return where control continues.
     pub(super) fn step(&mut self, at: usize, op: &Op) -> FlowResult<BlockExit> {
         self.pushed_at_call = self.facts.pushed;
         let exit = self.step_effect(at, op)?;
@@ -48,11 +48,11 @@ impl Walk<'_, '_, '_, '_> {
             self.set(RAX, SlotValue::Node(unknown, 0));
             return Ok(BlockExit::Falls);
         }
-        // What a relocation puts in a constant is an address like any other.
+        // A relocated constant is an address like any other.
         let by_relocation = op.immediate != RelocatedOperand::Absent;
         match &op.effect {
             InstructionEffect::Nothing | InstructionEffect::Compare { .. } => {
-                // Compared or fetched: the address is met, and nothing comes of it.
+                // The instruction compares or prefetches: it uses the address without copying it.
                 for operand in [op.displacement, op.immediate] {
                     match operand {
                         RelocatedOperand::Place(target, offset) => self.builder.place(target, offset),
@@ -172,7 +172,7 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    /// Where an indirect call or jump leads.
+    /// The targets of an indirect call or jump.
     fn target(&mut self, at: usize, op: &Op, from: Operand) -> FlowResult<SlotValue> {
         if let Operand::Register(register) = from {
             self.is_set(op, register)?;
@@ -181,17 +181,18 @@ impl Walk<'_, '_, '_, '_> {
         self.used(op, value)
     }
 
-    /// A value that is looked into or called. A register that was never set holds no address.
+    /// A value that is dereferenced or called. A register that was never set holds no address.
     pub(super) fn used(&self, op: &Op, value: SlotValue) -> FlowResult<SlotValue> {
         match value {
-            // Before the states are final it says nothing: the path that sets the register may not have been walked.
+            // Before the states are final this is no error: the path that sets the register may not have been walked.
             SlotValue::Saved(_) if !self.builder.recording => Ok(SlotValue::Undefined),
             SlotValue::Saved(_) => Err(format!("{CALLERS_REGISTER} is used at {:#x}", op.offset)),
             value => Ok(value),
         }
     }
 
-    /// A value that something is computed of. Compilers never do that with a register that they must preserve. With others they compute values that are not used.
+    /// An operand of a computation. Compilers never compute with a callee-saved register before setting it. With other registers they may
+    /// compute values that are not used.
     pub(super) fn computed(&self, op: &Op, value: SlotValue) -> FlowResult<SlotValue> {
         match value {
             SlotValue::Saved(register) if registers::has(SAVED, register) => self.used(op, value),
@@ -212,7 +213,7 @@ impl Walk<'_, '_, '_, '_> {
         self.computed(op, value)
     }
 
-    /// The value that a register gives to a callee, the caller or the system; `None` if it was left in that same register.
+    /// The value that a register passes to a callee, the caller or the system; `None` if the caller's value is still there.
     pub(super) fn given(&mut self, op: &Op, slot: RegisterId) -> FlowResult<Option<SlotValue>> {
         match self.get(slot) {
             SlotValue::Saved(register) if register == slot => Ok(None),
@@ -220,7 +221,7 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    /// The value that a load from the frame gives: the saved register, if nothing else was put there.
+    /// The value of a load from the frame: the saved register, if no other value was stored there.
     pub(super) fn taken_back(
         &mut self,
         op: &Op,
@@ -257,7 +258,7 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    /// The value that is loaded, into a register or for another use.
+    /// The value of a load, into a register or for another use.
     fn operand_in_memory(
         &mut self,
         at: usize,
@@ -288,7 +289,7 @@ impl Walk<'_, '_, '_, '_> {
         self.next_piece(at, RDI)?;
         self.builder.copy_to_frame |= !matches!(to, SlotValue::Place(..));
         let is_address = |v: SlotValue| !matches!(v, SlotValue::None | SlotValue::Undefined);
-        // Memory at a number, on one side.
+        // One side is memory at an integer address.
         match (from, to) {
             (SlotValue::None, _) if is_address(to) => {
                 let (unknown, to) = (self.builder.unknown(), self.builder.node(to)?);
@@ -304,7 +305,7 @@ impl Walk<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The address where the next piece goes, or comes from.
+    /// Advance the source or destination address to the next piece.
     fn next_piece(&mut self, at: usize, slot: RegisterId) -> FlowResult<()> {
         let next = match self.get(slot) {
             SlotValue::Frame(_) => SlotValue::Node(self.builder.somewhere_in_frame(), 0),
@@ -320,7 +321,7 @@ impl Walk<'_, '_, '_, '_> {
         let memory = match to {
             SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_) => Memory::Number,
             SlotValue::Frame(offset) => {
-                // How often, nobody needs to know where it is no address.
+                // The count does not matter if the value is not an address.
                 self.builder.copy_to_frame |=
                     size == 0 && !matches!(value, SlotValue::None | SlotValue::Undefined);
                 Memory::Frame(offset)
@@ -330,9 +331,9 @@ impl Walk<'_, '_, '_, '_> {
         self.store(op, memory, size, value)
     }
 
-    /// An instruction that is not modelled: all that it writes may hold all that it reads.
+    /// An instruction that is not modelled: each written operand may hold all read ones.
     fn other(&mut self, at: usize, op: &Op, t: &Transfer) -> FlowResult<()> {
-        // Of a register that is written alone a part is, or all of it by flags (`sbb %ebx, %ebx`).
+        // An instruction may write only a part of a register, or all of it from flags (`sbb %ebx, %ebx`).
         let is_set = |slot: &RegisterId| {
             t.writes.iter().any(|(to, _)| to == slot) && t.loads.is_empty() && t.stores.is_empty()
         };
@@ -359,7 +360,7 @@ impl Walk<'_, '_, '_, '_> {
             self.builder.expose(value, op.exposure)?;
             parts.push(value);
         }
-        // Registers of an address are no operands of the result; but telling them apart needs more than a list.
+        // The registers of an address are not operands of the result, but the lists do not separate the two.
         let writes_rsp = t.writes.iter().any(|(slot, _)| *slot == RSP);
         parts.retain(|v| !matches!(v, SlotValue::None | SlotValue::Undefined));
         let is_address = |a: &Address| a.size == 0 || a.size >= 8;
@@ -397,7 +398,7 @@ impl Walk<'_, '_, '_, '_> {
             return Err(format!("the stack pointer is exchanged at {:#x}", op.offset));
         }
         if writes_rsp {
-            // Dynamic allocation: wherever it points now, it is in the frame.
+            // Dynamic allocation: the new stack pointer is at an unknown place in the frame.
             let unknown = self.builder.somewhere_in_frame();
             self.set(RSP, SlotValue::Node(unknown, 0));
         }

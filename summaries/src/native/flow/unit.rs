@@ -1,9 +1,8 @@
-//! The code of one function: its instructions with the meaning of their relocations, its blocks, and where control enters.
+//! Control flow graph of one function: its instructions with the meaning of their relocations, its blocks and its entries.
 //!
-//! A unit is an atom together with the parts that other sections hold of it (`.cold`), and any atom that it jumps into
-//! elsewhere than at an entry. Labels are the places inside that something refers to by address: the targets of tables and
-//! of `&&label`; any jump through a register or memory may lead to each of them. Code that no jump leads to is what the
-//! unwinder enters (landing pads), or dead.
+//! A unit is an atom, the parts of it in other sections (`.cold`), and any atom into which it jumps other than at an entry. Labels are
+//! places inside the unit whose address is referred to: the targets of jump tables and of `&&label`. An indirect jump may lead to each
+//! label. Code that no jump leads to is a landing pad or dead.
 
 use super::module::{FlowModule, Label, LabelUse};
 use crate::exposure::Exposure;
@@ -19,7 +18,7 @@ use crate::native::relocations::types::{
 use crate::native::relocations::{Rela, is_thread_local, symbol_of, type_of};
 use crate::summary::Target;
 
-/// What a relocation makes of a field.
+/// The operand that a relocation makes of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RelocatedOperand {
     /// The instruction has no such operand.
@@ -28,11 +27,11 @@ pub(super) enum RelocatedOperand {
     Place(Target, i64),
     /// The operand is the entry of the global offset table that holds the address of the symbol.
     Got(SymbolIdx),
-    /// An offset of thread-local storage, or a piece of finding one.
+    /// An offset in thread-local storage, or an operand of a sequence that computes one.
     Tls,
 }
 
-/// An instruction of the unit, with what its fields mean.
+/// An instruction of the unit, with the meaning of its fields.
 #[derive(Debug, Clone)]
 pub(super) struct Op {
     pub(super) atom: AtomIdx,
@@ -44,7 +43,7 @@ pub(super) struct Op {
     pub(super) exposure: Exposure,
     pub(super) displacement: RelocatedOperand,
     pub(super) immediate: RelocatedOperand,
-    /// The place in the same section that a direct branch without relocation, or a RIP-relative operand, leads to.
+    /// The target in the same section of a direct branch without relocation, or of a RIP-relative operand.
     pub(super) target: Option<u64>,
     /// A relocation marks it as the call of a TLS descriptor.
     pub(super) tls_call: bool,
@@ -54,12 +53,13 @@ pub(super) struct Op {
     pub(super) sets_count: Option<u32>,
     /// The bytes of an element, if it is a repeated string instruction.
     pub(super) element: Option<u32>,
-    /// It may fault where a table of handlers says that the unwinder enters a landing pad.
+    /// It may fault, and an exception handling table covers it with a landing pad.
     pub(super) throws: bool,
 }
 
 impl Op {
-    /// Whether it may fault, otherwise than by using up the stack: where a compiler takes faults for exceptions, these are what it covers.
+    /// Whether it may fault, other than by a stack overflow. If a compiler turns faults into exceptions, its tables cover these
+    /// instructions.
     fn may_fault(&self) -> bool {
         matches!(
             self.effect,
@@ -75,12 +75,12 @@ impl Op {
     }
 }
 
-/// Where a direct branch leads, in the unit or out of it.
+/// The target of a direct branch, in the unit or outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Destination {
     /// It leads to the instruction of this number in the unit.
     Inner(usize),
-    /// It leads out of the unit, to a place so many bytes into the target.
+    /// It leads out of the unit, to a byte offset in the target.
     Outer(Target, i64),
 }
 
@@ -92,9 +92,9 @@ pub(super) struct Block {
 pub(super) struct Unit {
     /// The atoms of the unit in ascending order, the function's own among them.
     pub(super) atoms: Vec<AtomIdx>,
-    /// In the order of atoms and offsets.
+    /// The instructions, in the order of atoms and offsets.
     pub(super) ops: Vec<Op>,
-    /// Where callers enter: (atom, offset in its section), ascending, with the instruction.
+    /// The entries for callers: (atom, offset in its section), ascending, with the instruction.
     pub(super) entries: Vec<(AtomIdx, u64, usize)>,
     pub(super) blocks: Vec<Block>,
     /// Instructions that are labels, ascending; with whether their address is a value (and not only in a table).
@@ -107,7 +107,7 @@ pub(super) struct Unit {
     pub(super) pads: Vec<usize>,
 }
 
-/// How a [`Refusal`] begins if the function uses what its caller left in a register that passes nothing.
+/// The beginning of a [`Refusal`] if the function uses the caller's value of a register that passes nothing.
 pub(super) const CALLERS_REGISTER: &str = "the caller's register";
 
 /// The instructions that compilers use to set al to zero: `xor` and `sub` of a register with itself, and moves of 0.
@@ -142,14 +142,14 @@ fn element_of(instruction: &[u8]) -> Option<u32> {
     }
 }
 
-/// Why a function was not understood.
+/// The reason why a function cannot be analysed.
 pub(super) type Refusal = String;
 
-/// A step of following a function; its error is why the function is not followed.
+/// The result of a step of the analysis; the error is the reason why the function is not analysed.
 pub(super) type FlowResult<T> = Result<T, Refusal>;
 
 impl Unit {
-    /// Decode the atoms. `Err` says what in them has no meaning here.
+    /// Decode the atoms. `Err` names the first instruction or relocation without a meaning here.
     pub(super) fn read(
         module: &FlowModule<'_, '_>,
         atoms: Vec<AtomIdx>,
@@ -232,7 +232,7 @@ impl Unit {
                 leaders.push(i);
             }
         }
-        // One that is both a value and in a table is a value.
+        // A label that is a value and in a table counts as a value.
         labels.sort_unstable_by_key(|(op, value)| (*op, !value));
         labels.dedup_by_key(|l| l.0);
         unit.labels = labels;
@@ -299,26 +299,26 @@ impl Unit {
         self.entries.binary_search_by_key(&(atom, offset), |e| (e.0, e.1)).is_ok()
     }
 
-    /// Whether it is a place where the program ends, as those are which sanitizers list (`.kcfi_traps`).
+    /// Whether the label is at a trap, like those that sanitizers list (`.kcfi_traps`).
     fn traps(&self, label: &Label) -> bool {
         let op = self.find(label.atom, label.offset).and_then(|op| self.ops.get(op));
         op.is_some_and(|op| op.effect == InstructionEffect::Stop)
     }
 
-    /// Whether the place is a label, or where a table of labels begins.
+    /// Whether the place is a label, or the start of a table of labels.
     pub(super) fn is_label(&self, atom: AtomIdx, offset: u64) -> bool {
         let is_op = |op: usize| self.labels.binary_search_by_key(&op, |label| label.0).is_ok();
         self.tables.binary_search(&(atom, offset)).is_ok() || self.find(atom, offset).is_some_and(is_op)
     }
 
-    /// Which of the functions of the atoms a place is in, by the entries before it; a cold part is in the one of its atoms' that comes first.
+    /// The function that a place is in, by the entries before it. A cold part is in the function that comes first among its atoms.
     pub(super) fn function_at(&self, at: (AtomIdx, u64)) -> usize {
         let before = self.entries.partition_point(|e| (e.0, e.1) <= at);
         let of_atom = before.checked_sub(1).filter(|e| self.entries.get(*e).is_some_and(|e| e.0 == at.0));
         of_atom.unwrap_or(0)
     }
 
-    /// Where a direct jump or call leads.
+    /// The destination of a direct jump or call.
     pub(super) fn destination(&self, module: &FlowModule<'_, '_>, op: &Op) -> FlowResult<Destination> {
         let place = match (op.displacement, op.target) {
             (RelocatedOperand::Place(Target::Symbol(symbol), offset), _) => {
@@ -333,7 +333,7 @@ impl Unit {
         };
         let (atom, Some(offset)) = place else { return Err("a branch to nowhere".to_owned()) };
         let inside = self.atoms.binary_search(&atom).is_ok();
-        // A call of an entry of its own is a call.
+        // A recursive call of one of the unit's own entries is a call.
         if !inside || op.effect == InstructionEffect::Call && self.is_entry(atom, offset) {
             return Ok(Destination::Outer(Target::Atom(atom), offset as i64));
         }
@@ -353,7 +353,7 @@ pub(super) fn place_of(rela: &Rela) -> u64 {
     rela.r_offset.get(object::endian::LittleEndian)
 }
 
-/// Enter what a relocation says of an instruction.
+/// Apply a relocation to the operand of an instruction.
 fn apply(module: &FlowModule<'_, '_>, rela: &Rela, instruction: &Instruction, op: &mut Op) -> FlowResult<()> {
     let (place, ty) = (place_of(rela), type_of(rela));
     if ty == R_X86_64_NONE {

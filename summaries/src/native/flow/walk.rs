@@ -1,13 +1,10 @@
 //! Abstract interpretation of one function: sparse reaching values of registers to a fixpoint, then the constraints.
 //!
-//! A register's value where a block begins is computed only if something reads it, from the values at the ends of the blocks before
-//! (Braun et al., "Simple and efficient construction of static single assignment form", CC 2013). Where these differ, a value of its own stands
-//! for their union.
-//!
-//! A block is entered by jumps and by falling through. A label is also entered by every jump through a register or memory and, if its
-//! address is a value, by every call (`__builtin_longjmp`). The unwinder enters landing pads from every call, and from every instruction that the
-//! table of handlers covers and that may fault. Three blocks without instructions stand for these edges. A function with code
-//! that nothing enters is not analysed.
+//! The value of a register at a block's start is computed on demand from the predecessors. The algorithm is that of Braun et al., "Simple
+//! and efficient construction of static single assignment form", CC 2013. If the predecessors' values differ, a new value stands for their
+//! union. Jumps and fall-through enter a block. Every indirect jump also enters a label, and so does every call if the label's address is
+//! a value (`__builtin_longjmp`). The unwinder enters landing pads from every call, and from covered instructions that may fault. Three
+//! blocks without instructions stand for these edges. A function with code that no edge enters is not analysed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -25,20 +22,20 @@ use crate::registers::{
 use crate::relation::FunctionSummary;
 use crate::summary::Target;
 
-/// How often blocks are visited, on average, before a function is given up: a few times is enough for any that compilers make.
+/// The maximum number of visits per block on average before the analysis of the function fails. Code of compilers needs only a few.
 const MOST_VISITS_PER_BLOCK: usize = 64;
 
-/// Registers that carry a result (psABI 3.2.3): rax and rdx for the class INTEGER, xmm0 and xmm1 for SSE. clang returns large vectors in rcx, xmm2
-/// and xmm3 too, and by `swiftcall` four values in rax, rdx, rcx and r8. An address comes in vector registers if a program keeps its bytes in a
-/// vector or in a floating-point number.
+/// Registers that carry a result (psABI 3.2.3). They are rax and rdx for the class INTEGER, xmm0 and xmm1 for SSE. clang returns large
+/// vectors in rcx, xmm2 and xmm3 too; `swiftcall` returns four values in rax, rdx, rcx and r8. A vector register holds an address if a
+/// program keeps the address's bytes in a vector or in a floating-point number.
 pub(super) const RESULTS: [RegisterId; 8] = [RAX, RCX, RDX, R8, XMM0, XMM1, XMM2, XMM3];
 
-/// Where control leads from the end of a block, except to the next one.
+/// The successors of a block, except the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockExit {
     /// Control leads to the next instruction only.
     Falls,
-    /// Control leads to this instruction, and to the next one if that is said.
+    /// Control leads to this instruction and, if the flag is set, to the next one.
     To(usize, bool),
     /// Control leads to any label of the function.
     Labels,
@@ -46,7 +43,7 @@ pub(super) enum BlockExit {
     Ends,
 }
 
-/// The summary of a function, and where it jumps to with its frame in place.
+/// The summary of a function, and the targets of its jumps with the frame in place.
 pub(super) struct WalkOutcome {
     pub(super) summary: FlowResult<FunctionSummary>,
     pub(super) entered_in_frame: Vec<(Target, i64)>,
@@ -67,7 +64,7 @@ pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> WalkOutcome {
         })?;
         let mut addressed = builder.addressed();
         let mut summary = builder.finish(&indirect_entry_values, &predecessors);
-        // Another function of the unit may leave alone what this one clobbers.
+        // Another function of the unit may preserve a register that this one clobbers.
         if unit.entries.len() > 1 {
             summary.preserved = PRESERVABLE;
         }
@@ -86,7 +83,7 @@ pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> WalkOutcome {
 /// No join of this register and block is needed.
 const NO_JOIN: u32 = u32::MAX;
 
-/// What a register holds where a block begins.
+/// The content of a register at the start of a block.
 struct Join {
     block: usize,
     slot: RegisterId,
@@ -101,15 +98,15 @@ struct Join {
 struct BlockState {
     is_reached: bool,
     is_queued: bool,
-    /// Callers enter here.
+    /// Callers of the function enter at this block.
     is_entry: bool,
-    /// Jumps lead to it, or it is an entry or label.
+    /// It is an entry, a label or the target of a jump.
     is_target: bool,
     /// It is a label whose address is a value.
     is_value: bool,
     /// It is one instruction that may fault.
     throws: bool,
-    /// It ends in a call, and control goes on behind it.
+    /// It ends in a call, and control continues after it.
     returns: bool,
     start: PathFacts,
     end: PathFacts,
@@ -135,10 +132,10 @@ pub(super) struct Walk<'u, 'm, 'a, 't> {
     stale: Vec<u32>,
     /// The first block first: most blocks come behind those that lead there.
     queue: BinaryHeap<Reverse<usize>>,
-    /// Call blocks before blocks that others lead to as well. They are taken when nothing else is left: the callee may be one that never
-    /// returns, and then the block has another frame.
+    /// Call blocks that precede blocks with other predecessors too. They are taken only when the queue is empty: the callee may never
+    /// return, and then the next block has another frame.
     deferred: Vec<usize>,
-    /// One of them was taken, to where nothing else had led.
+    /// A deferred call was taken to a block without other predecessors.
     has_guessed: bool,
     indirect_entry_values: Vec<ValueIdx>,
     /// The block that is walked, its registers, and which of these are known.
@@ -197,7 +194,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         }
     }
 
-    /// The block that stands for the states behind calls, from which the unwinder and long jumps come.
+    /// The block for the states after calls, where the unwinder and long jumps start.
     fn behind_calls(&self) -> usize {
         self.unit.blocks.len()
     }
@@ -207,7 +204,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         self.unit.blocks.len() + 1
     }
 
-    /// The block from which the unwinder enters landing pads.
+    /// The block for the edges from the unwinder to landing pads.
     fn unwinder(&self) -> usize {
         self.unit.blocks.len() + 2
     }
@@ -299,7 +296,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         (0..unit.blocks.len()).for_each(|block| self.blocks[block].throws = throws(block));
     }
 
-    /// What a register holds at this point of the block that is walked.
+    /// The current content of a register in the block that is walked.
     pub(super) fn get(&mut self, slot: RegisterId) -> SlotValue {
         if !registers::has(self.known, slot) {
             self.known |= 1 << slot;
@@ -315,7 +312,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         self.facts.set(slot, value);
     }
 
-    /// What a register holds where a block begins.
+    /// The content of a register at the start of a block.
     fn at_start(&mut self, block: usize, slot: RegisterId) -> SlotValue {
         let join = self.join_at_start(block, slot);
         self.joins[join].is_read = true;
@@ -323,7 +320,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         self.joins[join].value
     }
 
-    /// What a register holds where a block ends.
+    /// The content of a register at the end of a block.
     fn at_end(&mut self, block: usize, slot: RegisterId) -> SlotValue {
         match registers::has(self.blocks[block].written, slot) {
             true => self.at_end[block * SLOTS + usize::from(slot)],
@@ -374,7 +371,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         }
     }
 
-    /// What a register holds at the end of a block, as far as it is computed yet.
+    /// The content of a register at the end of a block, as far as it is computed yet.
     fn predecessor_value(&mut self, block: usize, slot: RegisterId) -> SlotValue {
         if registers::has(self.blocks[block].written, slot) {
             return self.at_end[block * SLOTS + usize::from(slot)];
@@ -392,8 +389,8 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         })
     }
 
-    /// What a register holds where callers enter. A register in which the psABI passes nothing holds what the caller left there, which is
-    /// no value of the function's (psABI 3.2.1 and 3.2.3). rax passes only the number of vector registers.
+    /// The content of a register at an entry for callers. A register in which the psABI passes nothing holds the caller's value. The
+    /// function does not use that value (psABI 3.2.1 and 3.2.3). rax passes only the number of vector registers.
     fn entry_value(&mut self, slot: RegisterId) -> SlotValue {
         match slot {
             RSP => SlotValue::Frame(0),
@@ -466,7 +463,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
             if !unit.pads.is_empty() {
                 let unwinder = self.unwinder();
                 self.enter(block, unwinder, &facts);
-                // The stack may have become another one without a change of what is known of paths.
+                // The stack may have changed while the facts of the paths are the same.
                 self.queue(unwinder);
             }
         } else if block == self.at_labels() {
@@ -542,7 +539,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         Ok(exit)
     }
 
-    /// Follows the edges from the end of a block.
+    /// Propagates the state along the edges from the end of a block.
     fn leave(&mut self, block: usize, exit: BlockExit) {
         let facts = self.facts;
         let is_call =
@@ -582,7 +579,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         }
     }
 
-    /// The instruction behind a block, if control may fall into it. Padding does nothing, so that what follows it follows the block.
+    /// The instruction after a block, if control may fall through to it. Padding does nothing, so blocks of padding are skipped.
     fn next(&self, block: usize) -> Option<usize> {
         let mut next = self.unit.blocks.get(block)?.end;
         while let Some(behind) = self.block_at(next)
@@ -591,7 +588,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         {
             next = self.unit.blocks.get(behind)?.end;
         }
-        // Behind the last instruction of an atom there is nothing to fall into.
+        // No instruction follows the last one of an atom.
         let atom = self.last(block).map(|op| op.atom);
         self.unit.ops.get(next).filter(|op| Some(op.atom) == atom).map(|_| next)
     }
@@ -605,8 +602,8 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         ops.is_some_and(|ops| ops.iter().all(|op| op.effect == InstructionEffect::Padding))
     }
 
-    /// Goes on behind calls that were deferred, unless the frame there is another one: then the callee does not return. Where nothing else has
-    /// led yet, that is not known. Such a call is tried last, and what differs from then on may differ for that.
+    /// Continues after deferred calls, unless the frame there is another one: then the callee does not return. If the next block has no
+    /// state yet, this is unknown. Such a call is tried last, and later differences of the frame may come from it.
     fn follow_deferred(&mut self) -> FlowResult<bool> {
         let mut deferred = std::mem::take(&mut self.deferred);
         deferred.sort_unstable();
@@ -648,8 +645,10 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         self.enter_at(block, op, &facts);
     }
 
-    /// Whether there is code that nothing is seen to lead to: a label that is computed from another one (`&&a + offsets[i]`), the place where a
-    /// handler of signals or a call through a pointer enters, or the place to which a callee returns that moves its return address.
+    /// Whether there is code without a known predecessor. Such code may be one of these:
+    /// - a label that is computed from another one (`&&a + offsets[i]`)
+    /// - an entry of a signal handler or of a call through a pointer
+    /// - the place to which a callee returns after changing its return address
     fn has_unseen_code(&self) -> bool {
         let does_something = |op: &Op| {
             !matches!(
@@ -667,7 +666,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
             .any(does_something)
     }
 
-    /// Records what flows into the value that stands for the union of several.
+    /// Records the assignments to the value that stands for a union.
     fn record_join(&mut self, number: usize) -> FlowResult<()> {
         let Join { block, slot, own: Some(own), .. } = self.joins[number] else { return Ok(()) };
         if self.blocks[block].is_entry {

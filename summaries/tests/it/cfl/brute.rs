@@ -1,8 +1,8 @@
-//! Inclusion by the plainest means, for programs of a few small functions: every rule again and again over plain sets.
+//! Reference solver: Andersen's analysis by naive iteration over plain sets, for programs of a few small functions.
 //!
-//! It shares no code with what it judges. Offsets are numbers modulo a ring, so that sets are finite without any
-//! widening, and what holds for all integers holds here. Symbol k is function k, and behind the functions come objects in memory.
-//! Everything lives.
+//! It shares no code with the solver under test. Offsets are numbers modulo a ring, so sets are finite without widening, and each
+//! property of all integers holds here. Symbol k is function k, and the objects in memory have the numbers after the functions.
+//! Everything is live.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub(crate) enum Object {
     Frame(usize),
 }
 
-/// `None` is whatever escaped; an offset that is `None` is any.
+/// `None` is any escaped address; an offset that is `None` is any offset.
 pub(crate) type Address = Option<(Object, Option<i64>)>;
 pub(crate) type Set = BTreeSet<Address>;
 
@@ -28,7 +28,7 @@ pub(crate) enum Node {
     Value(usize, u32),
     Cell(Object, i64),
     Anywhere(Object),
-    /// What unseen callers leave on the stack.
+    /// The stack contents that external callers leave above a function's frame.
     Above(usize),
     Escaped,
 }
@@ -36,7 +36,7 @@ pub(crate) enum Node {
 pub(crate) struct Solution<'f> {
     pub(crate) functions: &'f [FunctionSummary],
     pub(crate) sets: BTreeMap<Node, Set>,
-    /// Offsets are numbers modulo this.
+    /// The modulus of all offsets in the solution.
     ring: i64,
     /// Nodes of each object that hold anything.
     parts: BTreeMap<Object, BTreeSet<Node>>,
@@ -72,7 +72,7 @@ impl Solution<'_> {
         self.set(Node::Value(f, value.0))
     }
 
-    /// Whether accesses through two values of function 0, of so many bytes, may touch the same cell of memory.
+    /// Whether accesses through two values of function 0 may alias; each has a size in bytes.
     pub(crate) fn may_alias(&self, a: (Place, u32), b: (Place, u32)) -> bool {
         let places = |(place, size): (Place, u32)| {
             let held = self.value(0, place.value);
@@ -98,7 +98,7 @@ impl Solution<'_> {
     fn add(&mut self, node: Node, address: Address) {
         let offset =
             |at: Option<i64>| at.filter(|_| node != Node::Escaped).map(|at| at.rem_euclid(self.ring));
-        // Of what escapes, unseen code has all, wherever in it the address points.
+        // External code has all of an escaped object, at any offset.
         let address = address.map(|(o, at)| (o, offset(at)));
         if !self.sets.entry(node).or_default().insert(address) {
             return;
@@ -161,7 +161,7 @@ impl Solution<'_> {
         for node in self.nodes_of(object) {
             let read = match (node, at) {
                 (Node::Cell(_, cell), Some(at)) => self.touches(at, size, cell),
-                // Above the return address.
+                // The cell is above the return address.
                 (Node::Above(_), Some(at)) => size == 0 || self.cells(at, size).any(|cell| cell > 0),
                 _ => true,
             };

@@ -1,4 +1,4 @@
-//! Values of one function: what is equal, what may alias, what an outsider sees. Judged by brute force.
+//! Equality, aliasing and external visibility of the values of one function, compared with a brute-force solver.
 
 pub(crate) mod brute;
 mod random;

@@ -3,7 +3,7 @@
 use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary, Place};
 use summaries::{AtomIdx, SymbolIdx, Target, ValueIdx};
 
-/// A stream of choices; at its end every choice is the first.
+/// A stream of choices; after its end every choice is the first.
 pub(super) struct ProgramChoices<'b>(pub(super) std::slice::Iter<'b, u8>);
 
 impl ProgramChoices<'_> {
@@ -29,11 +29,11 @@ pub(super) struct Shape {
     pub(super) data: usize,
     pub(super) values: usize,
     pub(super) constraints: usize,
-    /// It is the share in a hundred constraints.
+    /// The percentage of constraints that are copies.
     pub(super) copies: usize,
 }
 
-/// All but the first function are the surroundings.
+/// A random program; the functions after the first one are its surroundings.
 pub(super) fn program(choices: &mut ProgramChoices<'_>, shape: &Shape) -> Vec<FunctionSummary> {
     (0..shape.functions).map(|_| function(choices, shape)).collect()
 }

@@ -8,7 +8,7 @@ use summaries::relation::{Callee, Constraint, FunctionSummary};
 use super::brute::{Node, Object, Set, Solution, solve};
 use super::random::{ProgramChoices, Shape, empty, program};
 
-/// What is seen of function 0 from outside: by name, the sets.
+/// The interface of function 0: each externally visible value by name, with its points-to set.
 fn interface(of: &Solution<'_>, original: &FunctionSummary) -> Vec<(String, Set)> {
     let this = &of.functions[0];
     let mut seen = Vec::new();
@@ -33,7 +33,7 @@ fn interface(of: &Solution<'_>, original: &FunctionSummary) -> Vec<(String, Set)
     seen
 }
 
-/// What comes into function 0: what nothing depends on may be left out.
+/// The values that enter function 0, with their points-to sets; those without uses may be missing.
 fn inflow(of: &Solution<'_>, reduced: &FunctionSummary) -> Vec<(String, Set)> {
     let this = &of.functions[0];
     let mut seen = Vec::new();
@@ -97,7 +97,7 @@ fn plain(from: usize, to: usize, offset: Option<i64>) -> Constraint {
     Constraint::Assign { from: ValueIdx::new(from), to: ValueIdx::new(to), offset }
 }
 
-/// From a parameter to the result.
+/// A function with constraints between its parameter and its result.
 fn between(values: usize, constraints: Vec<Constraint>) -> FunctionSummary {
     FunctionSummary {
         values: values as u32,
@@ -162,12 +162,12 @@ fn what_becomes_of_constraints() {
             "\n param rdi %0\n result rax %3\n %1 = load %0 +8 size 8\n %2 = load %0 +8 size 8\n %3 = %1 +0\n %3 = %2 +0",
             "values 2; param rdi %0; result rax %1; %1 = load %0 +8 size 8",
         ),
-        // But not twice as much of it, and not what is somewhere there.
+        // Reads of another size or at an unknown offset are different.
         (
             "\n param rdi %0\n result rax %3\n %1 = load %0 +8 size 8\n %2 = load %0 +8 size 16\n %2 = load %0 unknown size 8\n %3 = %1 +0\n %3 = %2 +0",
             "values 2; param rdi %0; result rax %1; %1 = load %0 unknown size 8; %1 = load %0 +8 size 8; %1 = load %0 +8 size 16",
         ),
-        // A join of what is joined already, and of the same with itself.
+        // A join of values that are joined already, and a join of a value with itself.
         (
             "\n param rdi %0\n param rsi %1\n result rax %4\n %2 = %0 +0\n %2 = %1 +0\n %3 = %2 +0\n %3 = %0 +0\n %4 = %3 +0\n %4 = %4 +0",
             "values 3; param rsi %0; param rdi %1; result rax %2; %2 = %0 +0; %2 = %1 +0",
