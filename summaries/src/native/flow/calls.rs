@@ -13,9 +13,12 @@ use super::unit::{CALLERS_REGISTER, Destination, FlowResult, Op};
 use super::walk::{BlockExit, RESULTS, Walk};
 use crate::native::decode::Flow;
 use crate::native::decode::effects::{RegisterId, SLOTS};
-use crate::registers::{self, PASSED, R8, RAX, RCX, RDI, RDX, RSP, SAVED};
+use crate::registers::{self, PASSED, R8, R11, RAX, RCX, RDI, RDX, RSP, SAVED};
 use crate::relation::Callee;
 use crate::summary::Target;
+
+/// The registers whose values a call site has. `regcall` and `preserve_none` also pass arguments in r11.
+const AT_CALLS: u64 = PASSED | registers::set(&[R11]);
 
 /// The registers of a result of three elements, as clang returns vectors, and of one of four.
 const OF_THREE: u64 = registers::set(&[RAX, RCX, RDX]);
@@ -227,9 +230,10 @@ impl Walk<'_, '_, '_, '_> {
         }
         let (inside, to) = (self.module.may_be_inside_arguments(callee), self.get(RDI));
         let mut actuals = Vec::new();
-        for slot in (0..SLOTS as RegisterId).filter(|slot| registers::has(PASSED, *slot)) {
+        for slot in (0..SLOTS as RegisterId).filter(|slot| registers::has(AT_CALLS, *slot)) {
             let value = match slot {
                 RAX => self.left_in_rax(at)?,
+                R11 => self.get(R11),
                 slot => self.given(op, slot)?.unwrap_or(SlotValue::None),
             };
             if !matches!(value, SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_)) {
