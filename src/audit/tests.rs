@@ -31,7 +31,7 @@ fn report() -> Value {
     json!({
         "schema": crate::report::SCHEMA, "tool": "lto-prune", "output": "out", "level": "pointers",
         "shadow": false, "pruned": true,
-        "linker": { "path": "/ld", "flavor": "lld", "gc_sections": true, "icf": "all" },
+        "linker": { "path": "/ld", "dialect": "lld", "gc_sections": true, "icf": "all" },
         "modules": [{ "name": "a.o", "archive": null, "status": "pruned" },
             { "name": "b.o", "archive": "lib.a", "status": "untouched" }],
         "atoms": [atom(0, ".text", 10, "kept", "_start"), atom(0, ".text.f", 20, "kept", "_ZN2ns1fEv"),
