@@ -19,7 +19,7 @@ use crate::ids::{AtomId, Id};
 use crate::index::EdgeEffect;
 
 /// The most values of a function that has a clone for a call. An allocation function that checks its result and reports a failure has fewer.
-const MAX_VALUES: u32 = u32::BITS;
+const MAX_VALUES: u32 = u64::BITS;
 
 /// The clones for calls that any link may have. A link with more functions may have as many clones as functions.
 pub(super) const MIN_CLONES: usize = 1024;
@@ -153,7 +153,7 @@ fn dependence_of_effect(effect: &Effect) -> Dependence {
 
 /// How a small function depends on its caller; `calls` has the same for each call in it.
 pub(super) fn dependence_on_caller(summary: &FunctionSummary, calls: &[Dependence]) -> Dependence {
-    let bit = |value: ValueIdx| 1u32 << (value.0 % u32::BITS);
+    let bit = |value: ValueIdx| 1u64 << (value.0 % u64::BITS);
     let sites = || summary.call_sites.iter().zip(calls);
     let passed = summary.parameters.iter().map(|p| p.1).chain(summary.stack_parameters.iter().map(|p| p.1));
     let returned = sites().filter(|(_, by)| **by != Dependence::Nothing);

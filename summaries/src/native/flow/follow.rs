@@ -75,8 +75,10 @@ fn piece(module: &FlowModule<'_, '_>, of: References<'_>, groups: &[Vec<AtomIdx>
             }
             Err(refusal) => {
                 module.give_up(group, &refusal, &mut found.limits);
-                let takes = refusal.starts_with(CALLERS_REGISTER)
-                    || group.iter().any(|a| module.may_take_registers(*a, &mut effects));
+                let takes = match refusal.starts_with(CALLERS_REGISTER) {
+                    true => !group.iter().any(|a| module.saves_context(*a, &mut effects)),
+                    false => group.iter().any(|a| module.may_take_registers(*a, &mut effects)),
+                };
                 if takes {
                     found.takes_registers.extend(group);
                 }
