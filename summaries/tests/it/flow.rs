@@ -510,6 +510,7 @@ fn who_may_take_arguments_in_any_register_is_marked() {
         "std; mov (%r13), %rax; ret",
         "std; push %r14; mov %r15, %rdi; call g; pop %r14; ret",
         "std; mov %r14, %rdi; ret",
+        "push %rbx; push %r12; push %r13; push %r14; push %r15; mov (%r13), %rdi; call g; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; ret",
         ".byte 0x06; ret",
     ] {
         assert!(marked(body), "{body}");
@@ -518,6 +519,7 @@ fn who_may_take_arguments_in_any_register_is_marked() {
         "std; jmp *%rdi",
         "std; mov %rsp, %r14; ret",
         "std; push %r12; mov %rdi, %r12; call g; pop %r12; ret",
+        "mov %rbx, (%rdi); mov %r12, 8(%rdi); mov %r13, 16(%rdi); mov %r14, 24(%rdi); mov %r15, 32(%rdi); xor %eax, %eax; ret",
         "std; mov %r13, -16(%rsp); mov %rdi, %r13; call g; mov -16(%rsp), %r13; ret",
     ] {
         assert!(!marked(body), "{body}");
