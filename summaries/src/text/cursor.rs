@@ -75,7 +75,7 @@ impl<'t> LineCursor<'t> {
         }
     }
 
-    /// Consume this word.
+    /// Consumes this word of the line.
     pub(super) fn expect(&mut self, word: &str) -> Result<()> {
         if self.need_word()? == word { Ok(()) } else { Err(format!("`{word}` is expected")) }
     }

@@ -8,7 +8,7 @@
 
 use super::builder::{ConstraintBuilder, RawConstraint};
 use super::module::FlowModule;
-use super::state::SlotValue;
+use super::state::{Pending, SlotValue, StackEvent};
 use super::unit::FlowResult;
 use super::walk::Walk;
 use rustc_hash::FxHashSet;
@@ -18,40 +18,8 @@ use crate::ids::{AtomIdx, ValueIdx};
 use crate::relation::{Callee, Constraint};
 use crate::summary::{Definition, SymbolKind, Target};
 
-/// An event of a block that decides which cells are passed on the stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StackEvent {
-    /// It writes the cell at this offset of the frame.
-    Cell(i64),
-    /// It writes through this value, which is not the caller's.
-    Through(ValueIdx),
-    /// It calls; true if the arguments of the next call may be on the stack already.
-    Call(bool),
-}
-
 /// The maximum number of blocks that a search for arguments visits.
 const MOST_BLOCKS: usize = 256;
-
-/// The cells and pointers that were written on some path since the last call; they may be stack arguments of the next call.
-#[derive(Debug, Default)]
-pub(super) struct Pending {
-    cells: FxHashSet<i64>,
-    through: FxHashSet<ValueIdx>,
-    /// There are too many paths, so any cell may be written.
-    any: bool,
-}
-
-impl Pending {
-    pub(super) fn has_cell(&self, cell: i64) -> bool {
-        self.any || self.cells.contains(&cell)
-    }
-
-    /// Whether anything was written through one of these values.
-    pub(super) fn is_through(&self, values: &[bool]) -> bool {
-        let is_one = |v: &ValueIdx| values.get(v.index()).copied().unwrap_or(false);
-        self.any || self.through.iter().any(is_one)
-    }
-}
 
 impl ConstraintBuilder {
     /// An event in a block, once the states are final.

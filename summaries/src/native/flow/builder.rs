@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::arguments::{Pending, StackEvent};
-use super::state::{SlotValue, cells};
+use super::state::{Pending, SlotValue, StackEvent, cells};
 use super::unit::FlowResult;
 use crate::exposure::Exposure;
 use crate::ids::{AtomIdx, ValueIdx};

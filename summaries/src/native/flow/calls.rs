@@ -6,9 +6,8 @@
 //! that the psABI lets it clobber. On the stack, a callee gets the cells written since the last call and those that the function never
 //! reads.
 
-use super::arguments::StackEvent;
 use super::builder::{PendingCall, ValueKey};
-use super::state::SlotValue;
+use super::state::{SlotValue, StackEvent};
 use super::unit::{CALLERS_REGISTER, Destination, FlowResult, Op};
 use super::walk::{BlockExit, RESULTS, Walk};
 use crate::native::decode::Flow;

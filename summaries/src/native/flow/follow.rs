@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use super::module::{FlowModule, References};
-use super::unit::{CALLERS_REGISTER, Unit};
+use super::unit::{CALLERS_RAX, CALLERS_REGISTER, Unit};
 use super::walk;
 use crate::ids::AtomIdx;
 use crate::limit::LimitRecord;
@@ -75,7 +75,7 @@ fn piece(module: &FlowModule<'_, '_>, of: References<'_>, groups: &[Vec<AtomIdx>
             }
             Err(refusal) => {
                 module.give_up(group, &refusal, &mut found.limits);
-                let takes = match refusal.starts_with(CALLERS_REGISTER) {
+                let takes = match refusal.starts_with(CALLERS_REGISTER) && !refusal.starts_with(CALLERS_RAX) {
                     true => !group.iter().any(|a| module.saves_context(*a, &mut effects)),
                     false => group.iter().any(|a| module.may_take_registers(*a, &mut effects)),
                 };

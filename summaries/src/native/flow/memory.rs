@@ -4,9 +4,8 @@
 //! its operands. Thread-local storage is not analysed: addresses stored there escape. Memory at an integer address is not analysed
 //! either.
 
-use super::arguments::StackEvent;
 use super::builder::ValueKey;
-use super::state::{SlotValue, cells};
+use super::state::{SlotValue, StackEvent, cells};
 use super::unit::{CALLERS_REGISTER, FlowResult, Op, RelocatedOperand};
 use super::walk::Walk;
 use crate::ids::ValueIdx;

@@ -5,6 +5,8 @@
 //! caller's value. Joining with that changes nothing either, since compilers do not set a register that has no value there. `left`
 //! records the registers for which this holds on some path.
 
+use rustc_hash::FxHashSet;
+
 use crate::ids::ValueIdx;
 use crate::native::decode::effects::RegisterId;
 use crate::registers::{self, CONVENTIONAL, RAX, RBP, RCX, RSP};
@@ -151,5 +153,37 @@ impl PathFacts {
             _ => RepeatCount::Any,
         };
         *self != before
+    }
+}
+
+/// An event of a block that decides which cells are passed on the stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StackEvent {
+    /// It writes the cell at this offset of the frame.
+    Cell(i64),
+    /// It writes through this value, which is not the caller's.
+    Through(ValueIdx),
+    /// It calls; true if the arguments of the next call may be on the stack already.
+    Call(bool),
+}
+
+/// The cells and pointers that were written on some path since the last call; they may be stack arguments of the next call.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    pub(super) cells: FxHashSet<i64>,
+    pub(super) through: FxHashSet<ValueIdx>,
+    /// There are too many paths, so any cell may be written.
+    pub(super) any: bool,
+}
+
+impl Pending {
+    pub(super) fn has_cell(&self, cell: i64) -> bool {
+        self.any || self.cells.contains(&cell)
+    }
+
+    /// Whether anything was written through one of these values.
+    pub(super) fn is_through(&self, values: &[bool]) -> bool {
+        let is_one = |v: &ValueIdx| values.get(v.index()).copied().unwrap_or(false);
+        self.any || self.through.iter().any(is_one)
     }
 }

@@ -7,7 +7,7 @@
 use super::builder::ValueKey;
 use super::memory::Memory;
 use super::state::{PathFacts, RepeatCount, SlotValue};
-use super::unit::{CALLERS_REGISTER, FlowResult, Op, RelocatedOperand};
+use super::unit::{CALLERS_RAX, CALLERS_REGISTER, FlowResult, Op, RelocatedOperand};
 use super::walk::{BlockExit, Walk};
 use crate::exposure::Exposure;
 use crate::native::decode::effects::{Address, InstructionEffect, Operand, RegisterId, Transfer};
@@ -186,6 +186,7 @@ impl Walk<'_, '_, '_, '_> {
         match value {
             // Before the states are final this is no error: the path that sets the register may not have been walked.
             SlotValue::Saved(_) if !self.builder.recording => Ok(SlotValue::Undefined),
+            SlotValue::Saved(RAX) => Err(format!("{CALLERS_RAX} is used at {:#x}", op.offset)),
             SlotValue::Saved(_) => Err(format!("{CALLERS_REGISTER} is used at {:#x}", op.offset)),
             value => Ok(value),
         }

@@ -109,6 +109,8 @@ pub(super) struct Unit {
 
 /// The beginning of a [`Refusal`] if the function uses the caller's value of a register that passes nothing.
 pub(super) const CALLERS_REGISTER: &str = "the caller's register";
+/// The same for rax, which each call passes.
+pub(super) const CALLERS_RAX: &str = "the caller's register rax";
 
 /// The instructions that compilers use to set al to zero: `xor` and `sub` of a register with itself, and moves of 0.
 const CLEARS_AL: [&[u8]; 10] = [
