@@ -564,3 +564,17 @@ fn calls_of_places_inside_are_not_understood() {
     let body = "xor %eax, %eax; call 1f; call *%rax; ret; 1: lea f(%rip), %rax; ret";
     assert_eq!(module(body).functions, []);
 }
+
+/// A jump from the end of a function back to a place that was reached before brings a value, and no other news.
+#[test]
+fn late_edges_bring_their_values() {
+    let body = "push %rbx; jmp 2f; 1: call *%rbx; pop %rbx; ret; 2: lea f(%rip), %rax; test %edi, %edi; jne 4f; \
+                3: mov %rax, %rbx; jmp 1b; 4: lea g(%rip), %rax; jmp 3b";
+    let (summary, function) = function(body);
+    let called = function.call_sites.iter().find_map(|site| match site.callee {
+        Callee::Indirect(value) => Some(value),
+        Callee::Direct { .. } => None,
+    });
+    let both = BTreeSet::from(["f".to_owned(), "g".to_owned()]);
+    assert_eq!(held(&summary, &function, called.expect("an indirect call")), both, "{function:#?}");
+}

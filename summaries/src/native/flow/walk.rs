@@ -228,8 +228,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         }
         let mut visits = 0;
         loop {
-            while let Some(Reverse(block)) = self.queue.pop() {
-                self.blocks[block].is_queued = false;
+            while let Some(block) = self.next_block() {
                 visits += 1;
                 if visits > MOST_VISITS_PER_BLOCK * self.blocks.len() + 1024 {
                     return Err("the states don't settle".to_owned());
@@ -260,8 +259,20 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         for join in 0..self.joins.len() {
             self.record_join(join)?;
         }
+        // A value that changes now is not in the constraints of the blocks before.
+        if !self.stale.is_empty() || self.next_block().is_some() {
+            return Err("the states don't settle".to_owned());
+        }
         let predecessors = self.blocks.into_iter().map(|block| block.predecessors).collect();
         Ok((self.indirect_entry_values, predecessors))
+    }
+
+    /// The first block to walk again. A new edge may have changed values that a block reads, and nothing else.
+    fn next_block(&mut self) -> Option<usize> {
+        self.settle();
+        let Reverse(block) = self.queue.pop()?;
+        self.blocks[block].is_queued = false;
+        Some(block)
     }
 
     fn mark_blocks(&mut self) {
@@ -315,8 +326,9 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
     /// The content of a register at the start of a block.
     fn at_start(&mut self, block: usize, slot: RegisterId) -> SlotValue {
         let join = self.join_at_start(block, slot);
-        self.joins[join].is_read = true;
         self.settle();
+        // Blocks are queued again for later changes alone.
+        self.joins[join].is_read = true;
         self.joins[join].value
     }
 
@@ -636,6 +648,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
                 self.go_on_behind(block, op);
             }
         }
+        self.settle();
         Ok(!self.queue.is_empty())
     }
 
