@@ -105,7 +105,7 @@ impl Edge {
 pub struct Root {
     pub atom: AtomId,
     pub reason: RootReason,
-    /// The symbol by which it is a root, if any.
+    /// The symbol that makes it a root, if any.
     pub symbol: Option<SymbolId>,
 }
 

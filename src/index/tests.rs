@@ -67,7 +67,7 @@ impl Link {
         resolution
     }
 
-    /// The inputs from which the index is built.
+    /// The inputs of the index that is built.
     pub(crate) fn inputs<'l>(
         &'l self,
         inputs: &'l Inputs,

@@ -17,9 +17,9 @@ use crate::precomputed::has_access_list_open;
 
 /// The size in bytes from which a file of any age is mapped: archives, of which little may be in the link, and shared libraries.
 const MAPPED_FROM: u64 = 1 << 20;
-/// The size in bytes from which a file is mapped if it was not written recently. Mapping smaller ones takes as long as reading.
+/// A file of at least so many bytes is mapped if it was not written recently. Mapping smaller ones takes as long as reading.
 const MAPPED_OLD_FROM: u64 = 1 << 16;
-/// The age from which a file counts as complete.
+/// A file that is at least so old counts as complete.
 const SETTLED: Duration = Duration::from_secs(10);
 
 /// Bytes of a file, mapped if that saves time.

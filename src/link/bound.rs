@@ -2,7 +2,7 @@
 //!
 //! A killed process can't end its children, so that each child asks the kernel for its end (`PR_SET_PDEATHSIG`) before it becomes
 //! the linker: it is started as this program with a special first word. That costs half a millisecond and no `unsafe`. On a
-//! signal to end, the linker is killed and our folders are removed. Linkers that fork are told not to.
+//! signal to end, the linker is killed and our folders are removed. Linkers that fork get the option against it.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;

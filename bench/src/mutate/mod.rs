@@ -2,7 +2,7 @@
 //!
 //! A file of a small program is damaged: bits, bytes, fields of headers and tables, the end cut off. Each linker in turn links it alone and
 //! with lto-prune in front. The exit status must be equal; lto-prune prints nothing if the linker refuses, and never panics; the programs
-//! end the same. Programs run as nobody, for two seconds, since damaged code may do anything. A program is not compared if a signal ends
+//! end the same. Programs run for two seconds as the user `nobody`, since damaged code may do anything. A program is not compared if a signal ends
 //! it in the plain link too, if it does not end, or if it depends on the layout: it reads or runs bytes outside its objects.
 
 use std::collections::BTreeMap;

@@ -23,7 +23,7 @@ impl References {
     }
 }
 
-/// Functions of which the argument is an expression.
+/// Functions that take an expression as argument.
 #[rustfmt::skip]
 const FUNCTIONS: &[&str] = &[
     "ABSOLUTE", "ALIGN", "BLOCK", "DATA_SEGMENT_ALIGN", "DATA_SEGMENT_END", "DATA_SEGMENT_RELRO_END", "LOG2CEIL", "MAX",
