@@ -33,25 +33,49 @@ impl ConstraintGraph {
         }
     }
 
-    /// Join objects until the set of a node is within the budget.
+    /// Join objects until the set of a node is within the budget. Objects of one layout come first, such as the frames of clones: the
+    /// places of all others stay distinguished.
     pub(super) fn within_budget(&mut self, node: NodeId) {
-        let node = self.find(node);
-        let set = self.expected(node);
-        let objects = self.memory_in(set);
-        self.work.steps += objects.len();
-        if objects.len() > self.budget.objects && !self.join_by_place(&objects) {
-            self.join_objects(&objects);
+        loop {
+            let node = self.find(node);
+            let set = self.expected(node);
+            let objects = self.memory_in(set);
+            self.work.steps += objects.len();
+            if objects.len() <= self.budget.objects {
+                return;
+            }
+            let groups = self.groups_of_one_layout(&objects);
+            if groups.iter().any(|group| self.join_by_place(group)) {
+                continue;
+            }
+            if !self.join_by_place(&objects) {
+                self.join_objects(&objects);
+            }
+            return;
         }
+    }
+
+    /// The groups of at least two objects that begin and end at the same offsets, the largest first.
+    fn groups_of_one_layout(&self, objects: &[u32]) -> Vec<Vec<u32>> {
+        let mut groups: BTreeMap<(i64, i64), Vec<u32>> = BTreeMap::new();
+        for object in objects {
+            let of = &self.objects[*object as usize];
+            groups.entry((of.start, of.end)).or_default().push(*object);
+        }
+        let mut groups: Vec<Vec<u32>> = groups.into_values().filter(|group| group.len() > 1).collect();
+        groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
+        groups
     }
 
     /// Join objects and keep their places distinguished, as for function tables of many classes. The result is false if their
     /// layouts differ too much, or places are no longer distinguished.
     fn join_by_place(&mut self, objects: &[u32]) -> bool {
         let Some((keep, others)) = objects.split_first() else { return false };
-        let start = self.objects[*keep as usize].start;
+        let first = &self.objects[*keep as usize];
+        let (start, division) = (first.start, first.above.map(|above| above.0));
         let alike = |o: &u32| {
             let of = &self.objects[*o as usize];
-            of.start == start && !of.joined && of.above.is_none()
+            of.start == start && !of.joined && of.above.map(|above| above.0) == division
         };
         if self.given_up != GivenUp::Nothing || !objects.iter().all(alike) {
             return false;
@@ -66,11 +90,14 @@ impl ConstraintGraph {
         }
         self.epoch += 1;
         self.joined_objects += others.len();
-        let (mut anywhere, mut whole, mut copied) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut anywhere, mut whole, mut above, mut copied) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut end = self.objects[*keep as usize].end;
         for object in objects {
+            self.ask_above(*object, i64::MAX);
             let of = &mut self.objects[*object as usize];
             end = end.max(of.end);
+            above.extend(of.above.take().map(|above| above.1));
             anywhere.extend(of.anywhere.take());
             whole.extend(of.whole.take());
             copied.append(&mut of.copied);
@@ -79,8 +106,9 @@ impl ConstraintGraph {
         }
         let cells = cells.into_iter().map(|(offset, nodes)| (offset, self.one_of(nodes))).collect();
         let (anywhere, whole) = (self.one_of_any(anywhere), self.one_of_any(whole));
+        let above = division.zip(self.one_of_any(above));
         let of = &mut self.objects[*keep as usize];
-        (of.end, of.cells, of.anywhere, of.whole) = (end, cells, anywhere, whole);
+        (of.end, of.cells, of.anywhere, of.whole, of.above) = (end, cells, anywhere, whole, above);
         if let Some(whole) = whole {
             self.parts(*keep).into_iter().for_each(|part| self.include(part, whole, true));
         }

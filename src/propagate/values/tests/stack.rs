@@ -104,3 +104,18 @@ fn frames_that_are_told_apart_no_longer_hold_what_is_passed() {
         assert_eq!(called(&text, &["taker"], budget), [1], "{objects}");
     }
 }
+
+#[test]
+fn frames_join_before_the_table_that_a_value_points_to_as_well() {
+    let start = "%0 = address table; %1 = address f; store %1 -> %0 +0 size 8; %2 = address g; store %2 -> %0 +8 size 8; \
+                 call direct one; call direct two; call direct three; %3 = load %0 +0 size 8; call indirect %3";
+    let passes = "%0 = frame -16; %1 = address h; store %1 -> %0 +0 size 8; call direct sink actual rdi %0";
+    let sink = "param rdi %0; %1 = address table; %0 = %1 +0; %2 = load %0 +0 size 4";
+    let functions = [("_start", start), ("one", passes), ("two", passes), ("three", passes), ("sink", sink)];
+    let functions: Vec<_> = functions.into_iter().chain([("f", ""), ("g", ""), ("h", "")]).collect();
+    let text = module(&functions, &[("table", "")], &[]);
+    for (objects, callees) in [(1, 3), (2, 1), (9, 1)] {
+        let budget = budget::Budget { objects, clones: 0, unseen_values: 0, ..budget::BUDGET };
+        assert_eq!(called(&text, &["one", "two", "three"], budget), [callees], "{objects}");
+    }
+}
