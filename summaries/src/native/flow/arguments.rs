@@ -126,7 +126,8 @@ fn is_routine(name: &[u8]) -> bool {
 impl Walk<'_, '_, '_, '_> {
     /// Record a store through a pointer that the value may hold.
     pub(super) fn writes_through(&mut self, value: SlotValue) -> FlowResult<()> {
-        if !matches!(value, SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_)) {
+        let is_address = !matches!(value, SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_));
+        if self.builder.recording && is_address {
             let to = self.builder.node(value)?;
             if !self.builder.is_foreign(to) {
                 self.builder.note(self.block, StackEvent::Through(to));

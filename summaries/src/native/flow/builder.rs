@@ -112,6 +112,8 @@ pub(super) struct ConstraintBuilder {
     pub(super) loaded: FxHashSet<ValueIdx>,
     /// The return address may be overwritten, by this function or by another one that has its address.
     pub(super) moves_return: bool,
+    /// The place of a return to the caller, by that address.
+    pub(super) return_at: Option<u64>,
     /// Places at an unknown offset in the frame where an address may be stored; each is a value and a displacement.
     pub(super) put_at: FxHashSet<(ValueIdx, Option<i64>)>,
     /// The stack pointers at the function's exits that are not known exactly.
@@ -230,6 +232,7 @@ impl ConstraintBuilder {
     /// `to` holds the value too, displaced.
     pub(super) fn flow(&mut self, value: SlotValue, to: ValueIdx, offset: Option<i64>) -> FlowResult<()> {
         match (value, offset) {
+            _ if !self.recording => {}
             (SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_), _) => {}
             (SlotValue::Frame(o), _) => {
                 let offset = offset.map(|d| o.wrapping_add(d));
@@ -265,6 +268,7 @@ impl ConstraintBuilder {
         size: u32,
     ) -> FlowResult<()> {
         match value {
+            _ if !self.recording => Ok(()),
             SlotValue::None | SlotValue::Undefined => Ok(()),
             value => {
                 let from = self.node(value)?;
@@ -281,6 +285,7 @@ impl ConstraintBuilder {
 
     pub(super) fn escape(&mut self, value: SlotValue) -> FlowResult<()> {
         match value {
+            _ if !self.recording => Ok(()),
             SlotValue::None | SlotValue::Undefined => Ok(()),
             value => {
                 let from = self.node(value)?;
@@ -293,6 +298,7 @@ impl ConstraintBuilder {
     /// Record that an instruction exposes the value. Frames hold no code, nor do the caller's registers.
     pub(super) fn expose(&mut self, value: SlotValue, exposure: Exposure) -> FlowResult<()> {
         match (exposure, value) {
+            _ if !self.recording => Ok(()),
             (Exposure::Nothing, _) | (_, SlotValue::None | SlotValue::Undefined | SlotValue::Saved(_)) => {
                 Ok(())
             }
@@ -312,6 +318,7 @@ impl ConstraintBuilder {
 
     pub(super) fn store_cell(&mut self, offset: i64, size: u32, value: SlotValue) -> FlowResult<()> {
         match value {
+            _ if !self.recording => Ok(()),
             SlotValue::None | SlotValue::Undefined => Ok(()),
             value => {
                 let from = self.node(value)?;
@@ -377,12 +384,6 @@ impl ConstraintBuilder {
             Some(ValueKey::Frame(_) | ValueKey::FrameSomewhere) => true,
             Some(ValueKey::Displaced(of, _)) => self.is_in_frame(of),
             _ => false,
-        }
-    }
-
-    pub(super) fn call(&mut self, call: PendingCall) {
-        if self.recording {
-            self.calls.push(call);
         }
     }
 

@@ -8,8 +8,9 @@
 
 use super::builder::{PendingCall, ValueKey};
 use super::state::{SlotValue, StackEvent};
-use super::unit::{CALLERS_REGISTER, Destination, FlowResult, Op};
+use super::unit::{CALLERS_REGISTER, Destination, FlowResult, Op, Refusal};
 use super::walk::{BlockExit, RESULTS, Walk};
+use crate::ids::ValueIdx;
 use crate::native::decode::Flow;
 use crate::native::decode::effects::{RegisterId, SLOTS};
 use crate::registers::{self, PASSED, R8, R11, RAX, RCX, RDI, RDX, RSP, SAVED};
@@ -18,6 +19,11 @@ use crate::summary::Target;
 
 /// The registers whose values a call site has. `regcall` and `preserve_none` also pass arguments in r11.
 const AT_CALLS: u64 = PASSED | registers::set(&[R11]);
+
+/// The refusal of a function with a return at this offset, if other code may choose its target.
+pub(super) fn not_to_the_caller(offset: u64) -> Refusal {
+    format!("a return at {offset:#x} that may be none to the caller")
+}
 
 /// The registers of a result of three elements, as clang returns vectors, and of one of four.
 const OF_THREE: u64 = registers::set(&[RAX, RCX, RDX]);
@@ -105,6 +111,9 @@ impl Walk<'_, '_, '_, '_> {
 
     /// The function returns to its caller, on the stack that it was entered on.
     pub(super) fn ret(&mut self, op: &Op) -> FlowResult<()> {
+        if !self.builder.recording {
+            return Ok(());
+        }
         let rsp = self.get(RSP);
         self.builder.leaves_on(rsp);
         let is_own = match rsp {
@@ -116,9 +125,10 @@ impl Walk<'_, '_, '_, '_> {
             }
             _ => false,
         };
-        if self.builder.recording && (!is_own || self.builder.moves_return) {
-            return Err(format!("a return at {:#x} that may be none to the caller", op.offset));
+        if !is_own {
+            return Err(not_to_the_caller(op.offset));
         }
+        self.builder.return_at = Some(op.offset);
         self.leaves(op)?;
         self.builder.keeps_rax |= self.facts.keeps_rax();
         // A third element is returned only with two others, and a fourth only with three. Otherwise the register has an old value.
@@ -221,13 +231,8 @@ impl Walk<'_, '_, '_, '_> {
         Ok(BlockExit::Falls)
     }
 
-    /// A call site; `returns`: the callee returns here, not to this function's caller.
-    pub(super) fn site(&mut self, at: usize, op: &Op, callee: Callee, returns: bool) -> FlowResult<()> {
-        let local = matches!(callee, Callee::Direct { target, .. } if self.module.is_local(target));
-        if self.module.is_outlined(callee) {
-            return Err(format!("a call of what was taken out of functions at {:#x}", op.offset));
-        }
-        let (inside, to) = (self.module.may_be_inside_arguments(callee), self.get(RDI));
+    /// The addresses that the registers hold at a call.
+    fn actuals(&mut self, at: usize, op: &Op) -> FlowResult<Vec<(RegisterId, ValueIdx)>> {
         let mut actuals = Vec::new();
         for slot in (0..SLOTS as RegisterId).filter(|slot| registers::has(AT_CALLS, *slot)) {
             let value = match slot {
@@ -239,41 +244,51 @@ impl Walk<'_, '_, '_, '_> {
                 actuals.push((slot, self.builder.node(value)?));
             }
         }
-        if !returns && matches!(callee, Callee::Direct { .. }) {
-            // A jump through a register may stay in the function.
-            self.leaves(op)?;
+        Ok(actuals)
+    }
+
+    /// A call site; `returns`: the callee returns here, not to this function's caller.
+    pub(super) fn site(&mut self, at: usize, op: &Op, callee: Callee, returns: bool) -> FlowResult<()> {
+        let local = matches!(callee, Callee::Direct { target, .. } if self.module.is_local(target));
+        if self.module.is_outlined(callee) {
+            return Err(format!("a call of what was taken out of functions at {:#x}", op.offset));
         }
-        let formats = if local { Vec::new() } else { self.formats(callee) };
-        let rsp = match self.get(RSP) {
-            SlotValue::Frame(o) if returns => Some(o - 8),
-            SlotValue::Frame(o) => Some(o),
-            _ => None,
-        };
-        let mut results = Vec::new();
-        for slot in RESULTS {
-            let to = self.builder.value(ValueKey::Op(at, 90 + slot));
-            results.push((slot, to));
-            if !returns {
+        let inside = self.module.may_be_inside_arguments(callee);
+        let to = if inside { self.get(RDI) } else { SlotValue::None };
+        let results = RESULTS.map(|slot| (slot, self.builder.value(ValueKey::Op(at, 90 + slot))));
+        if self.builder.recording {
+            let actuals = self.actuals(at, op)?;
+            if !returns && matches!(callee, Callee::Direct { .. }) {
+                // A jump through a register may stay in the function.
+                self.leaves(op)?;
+            }
+            let rsp = match self.get(RSP) {
+                SlotValue::Frame(o) if returns => Some(o - 8),
+                SlotValue::Frame(o) => Some(o),
+                _ => None,
+            };
+            let call = PendingCall {
+                section: op.section,
+                offset: op.offset,
+                callee,
+                jump: !returns && matches!(callee, Callee::Indirect(_)),
+                no_vectors: !self.facts.may_pass_vectors,
+                formats: if local { Vec::new() } else { self.formats(callee) },
+                in_frame: false,
+                tail: !returns,
+                actuals,
+                rsp,
+                event: (self.block, self.builder.events_of(self.block).len()),
+                results: results.to_vec(),
+            };
+            self.builder.calls.push(call);
+            self.builder.note(self.block, StackEvent::Call(inside));
+        }
+        if !returns {
+            for (slot, to) in results {
                 let own = self.builder.value(ValueKey::Result(slot));
                 self.builder.flow(SlotValue::Node(to, 0), own, Some(0))?;
             }
-        }
-        self.builder.call(PendingCall {
-            section: op.section,
-            offset: op.offset,
-            callee,
-            jump: !returns && matches!(callee, Callee::Indirect(_)),
-            no_vectors: !self.facts.may_pass_vectors,
-            formats,
-            in_frame: false,
-            tail: !returns,
-            actuals,
-            rsp,
-            event: (self.block, self.builder.events_of(self.block).len()),
-            results: results.clone(),
-        });
-        self.builder.note(self.block, StackEvent::Call(inside));
-        if !returns {
             return Ok(());
         }
         // The callee's own summary has the registers that it writes or preserves.

@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use super::builder::{ConstraintBuilder, ValueKey};
+use super::calls::not_to_the_caller;
 use super::module::FlowModule;
 use super::state::{PathFacts, SlotValue};
 use super::unit::{Destination, FlowResult, Op, Unit};
@@ -92,7 +93,8 @@ struct Join {
     own: Option<ValueIdx>,
     /// An instruction of the block reads it.
     is_read: bool,
-    is_queued: bool,
+    /// It is among the changed joins.
+    is_changed: bool,
 }
 
 struct BlockState {
@@ -128,8 +130,10 @@ pub(super) struct Walk<'u, 'm, 'a, 't> {
     join_of: Vec<u32>,
     /// By block and register: the value at the end of the block, if the block writes the register.
     at_end: Vec<SlotValue>,
-    /// Joins whose values are to be computed again.
-    stale: Vec<u32>,
+    /// New joins, whose values are to be computed from the predecessors.
+    new_joins: Vec<u32>,
+    /// Joins whose values changed; the blocks behind theirs may not know.
+    changed: Vec<u32>,
     /// The first block first: most blocks come behind those that lead there.
     queue: BinaryHeap<Reverse<usize>>,
     /// Call blocks that precede blocks with other predecessors too. They are taken only when the queue is empty: the callee may never
@@ -180,7 +184,8 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
             joins: Vec::new(),
             join_of: vec![NO_JOIN; count * SLOTS],
             at_end: vec![SlotValue::Undefined; count * SLOTS],
-            stale: Vec::new(),
+            new_joins: Vec::new(),
+            changed: Vec::new(),
             queue: BinaryHeap::new(),
             deferred: Vec::new(),
             has_guessed: false,
@@ -260,8 +265,11 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
             self.record_join(join)?;
         }
         // A value that changes now is not in the constraints of the blocks before.
-        if !self.stale.is_empty() || self.next_block().is_some() {
+        if self.next_block().is_some() {
             return Err("the states don't settle".to_owned());
+        }
+        if let Some(at) = self.builder.return_at.filter(|_| self.builder.moves_return) {
+            return Err(not_to_the_caller(at));
         }
         let predecessors = self.blocks.into_iter().map(|block| block.predecessors).collect();
         Ok((self.indirect_entry_values, predecessors))
@@ -348,37 +356,63 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
             let own = is_any.then(|| self.builder.fresh());
             self.indirect_entry_values.extend(own);
             let value = own.map_or(SlotValue::Undefined, |own| SlotValue::Node(own, 0));
-            self.stale.push(self.joins.len() as u32);
-            self.joins.push(Join { block, slot, value, own, is_read: false, is_queued: true });
+            self.new_joins.push(self.joins.len() as u32);
+            self.joins.push(Join { block, slot, value, own, is_read: false, is_changed: false });
         }
         self.join_of[at] as usize
     }
 
-    /// Computes the joins that are stale, and those that depend on them.
+    /// Computes new joins, and the joins that depend on changed ones.
     fn settle(&mut self) {
-        while let Some(number) = self.stale.pop() {
-            let join = &mut self.joins[number as usize];
-            join.is_queued = false;
-            let (block, slot, before) = (join.block, join.slot, join.value);
-            let mut value = before;
-            if self.blocks[block].is_entry {
-                let new = self.entry_value(slot);
-                value = self.joined(number, value, new);
+        loop {
+            if let Some(number) = self.new_joins.pop() {
+                let Join { block, slot, .. } = self.joins[number as usize];
+                if self.blocks[block].is_entry {
+                    let value = self.entry_value(slot);
+                    self.add_to_join(number, value);
+                }
+                for i in 0..self.blocks[block].predecessors.len() {
+                    let value = self.predecessor_value(self.blocks[block].predecessors[i] as usize, slot);
+                    self.add_to_join(number, value);
+                }
+            } else if let Some(number) = self.changed.pop() {
+                let join = &mut self.joins[number as usize];
+                join.is_changed = false;
+                let (block, slot, value) = (join.block, join.slot, join.value);
+                if !registers::has(self.blocks[block].written, slot) {
+                    self.add_to_successors(block, slot, value);
+                }
+            } else {
+                return;
             }
-            for i in 0..self.blocks[block].predecessors.len() {
-                let new = self.predecessor_value(self.blocks[block].predecessors[i] as usize, slot);
-                value = self.joined(number, value, new);
-            }
-            if value == before {
-                continue;
-            }
-            let join = &mut self.joins[number as usize];
-            join.value = value;
-            if join.is_read {
-                self.queue(block);
-            }
-            if !registers::has(self.blocks[block].written, slot) {
-                self.invalidate_successors(block, slot);
+        }
+    }
+
+    /// Joins a value to the content of a register at the start of a block.
+    fn add_to_join(&mut self, number: u32, new: SlotValue) {
+        let join = &mut self.joins[number as usize];
+        let value = join.value.join(new).unwrap_or_else(|| {
+            let own = *join.own.get_or_insert_with(|| self.builder.fresh());
+            SlotValue::Node(own, 0)
+        });
+        if std::mem::replace(&mut join.value, value) == value {
+            return;
+        }
+        if !std::mem::replace(&mut join.is_changed, true) {
+            self.changed.push(number);
+        }
+        let (block, is_read) = (join.block, join.is_read);
+        if is_read {
+            self.queue(block);
+        }
+    }
+
+    fn add_to_successors(&mut self, block: usize, slot: RegisterId, value: SlotValue) {
+        for i in 0..self.blocks[block].successors.len() {
+            let successor = self.blocks[block].successors[i] as usize;
+            let number = self.join_of[successor * SLOTS + usize::from(slot)];
+            if number != NO_JOIN {
+                self.add_to_join(number, value);
             }
         }
     }
@@ -392,15 +426,6 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         self.joins[join].value
     }
 
-    fn joined(&mut self, number: u32, held: SlotValue, new: SlotValue) -> SlotValue {
-        held.join(new).unwrap_or_else(|| {
-            let own = self.joins[number as usize].own;
-            let own = own.unwrap_or_else(|| self.builder.fresh());
-            self.joins[number as usize].own = Some(own);
-            SlotValue::Node(own, 0)
-        })
-    }
-
     /// The content of a register at an entry for callers. A register in which the psABI passes nothing holds the caller's value. The
     /// function does not use that value (psABI 3.2.1 and 3.2.3). rax passes only the number of vector registers.
     fn entry_value(&mut self, slot: RegisterId) -> SlotValue {
@@ -410,22 +435,6 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
                 SlotValue::Node(self.builder.value(ValueKey::Parameter(slot)), 0)
             }
             slot => SlotValue::Saved(slot),
-        }
-    }
-
-    fn invalidate_successors(&mut self, block: usize, slot: RegisterId) {
-        for i in 0..self.blocks[block].successors.len() {
-            let successor = self.blocks[block].successors[i] as usize;
-            self.invalidate(successor, slot);
-        }
-    }
-
-    fn invalidate(&mut self, block: usize, slot: RegisterId) {
-        let number = self.join_of[block * SLOTS + usize::from(slot)];
-        if let Some(join) = self.joins.get_mut(number as usize)
-            && !std::mem::replace(&mut join.is_queued, true)
-        {
-            self.stale.push(number);
         }
     }
 
@@ -450,7 +459,13 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         if !self.blocks[from].successors.contains(&(to as u32)) {
             self.blocks[from].successors.push(to as u32);
             self.blocks[to].predecessors.push(from as u32);
-            (0..SLOTS as RegisterId).for_each(|slot| self.invalidate(to, slot));
+            for slot in 0..SLOTS as RegisterId {
+                let number = self.join_of[to * SLOTS + usize::from(slot)];
+                if number != NO_JOIN {
+                    let value = self.predecessor_value(from, slot);
+                    self.add_to_join(number, value);
+                }
+            }
         }
         self.reach(to, facts);
         if self.blocks[to].throws {
@@ -525,7 +540,7 @@ impl<'u, 'm, 'a, 't> Walk<'u, 'm, 'a, 't> {
         for slot in (0..SLOTS as RegisterId).filter(|slot| registers::has(written, *slot)) {
             let (at, new) = (block * SLOTS + usize::from(slot), self.current[usize::from(slot)]);
             if std::mem::replace(&mut self.at_end[at], new) != new || !registers::has(before, slot) {
-                self.invalidate_successors(block, slot);
+                self.add_to_successors(block, slot, new);
             }
         }
         self.settle();
