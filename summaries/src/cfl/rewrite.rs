@@ -3,23 +3,29 @@
 //! A value is needed if it is stored, passed to a call, called, returned, or escapes. The address of a store or of a copy is needed too.
 //! Every source of a needed value is needed. A comparison alone does not make a value needed.
 
+use rustc_hash::FxHashSet;
+
 use crate::cfl::adjacency::Adjacency;
 use crate::ids::ValueIdx;
 use crate::relation::{CallSite, Callee, Constraint, FunctionSummary};
 
 /// The value that a constraint adds to.
-pub(super) fn defined(constraint: &Constraint) -> Option<ValueIdx> {
+pub(super) fn defined_mut(constraint: &mut Constraint) -> Option<&mut ValueIdx> {
     match constraint {
         Constraint::Address { to, .. }
         | Constraint::Frame { to, .. }
         | Constraint::Assign { to, .. }
         | Constraint::Load { to, .. }
-        | Constraint::Unknown { to } => Some(*to),
+        | Constraint::Unknown { to } => Some(to),
         Constraint::Store { .. }
         | Constraint::Copy { .. }
         | Constraint::Escape { .. }
         | Constraint::EscapeCode { .. } => None,
     }
+}
+
+fn defined(constraint: &Constraint) -> Option<ValueIdx> {
+    defined_mut(&mut { *constraint }).copied()
 }
 
 /// Visits each use of a value, in a fixed order: parameters, results, labels, constraints, call sites.
@@ -109,7 +115,7 @@ fn needed(function: &FunctionSummary) -> Vec<bool> {
     Adjacency::new(function.values as usize, &made_from).reached(work)
 }
 
-/// Numbers the values in the order of their first use, and sorts the tables.
+/// Numbers the values in the order of their first use, and drops repeated constraints.
 pub(super) fn renumber(function: &mut FunctionSummary) {
     let mut new: Vec<Option<ValueIdx>> = vec![None; function.values as usize];
     let mut next = 0;
@@ -124,7 +130,7 @@ pub(super) fn renumber(function: &mut FunctionSummary) {
     function.values = next;
     function.indirect_entry_values.sort_unstable();
     function.indirect_entry_values.dedup();
-    function.constraints.sort_unstable();
-    function.constraints.dedup();
+    let mut seen = FxHashSet::with_capacity_and_hasher(function.constraints.len(), Default::default());
+    function.constraints.retain(|constraint| seen.insert(*constraint));
     function.call_sites.sort_by_key(|c| (c.section, c.offset));
 }

@@ -55,7 +55,6 @@ impl Checker<'_> {
             && f.indirect_entry_values.iter().all(|v| self.value(*v))
             && f.address_taken_only.is_sorted_by(|a, b| a < b)
             && f.address_taken_only.iter().all(|t| self.target(*t))
-            && f.constraints.is_sorted_by(|a, b| a < b)
             && f.constraints.iter().all(|c| self.constraint(c))
             && f.call_sites.is_sorted_by_key(|s| (s.section, s.offset))
             && f.call_sites.iter().all(|s| self.call_site(s))

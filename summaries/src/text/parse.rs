@@ -443,8 +443,6 @@ impl Parser {
             function.parameters.sort();
             function.stack_parameters.sort();
             function.results.sort();
-            function.constraints.sort();
-            function.constraints.dedup();
             function.covered_references.sort();
             function.call_sites.sort_by_key(|s| (s.section, s.offset));
             for site in &mut function.call_sites {

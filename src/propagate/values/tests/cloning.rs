@@ -17,7 +17,7 @@ fn models() -> [(&'static str, Model); 1] {
 /// The number of targets of each indirect call, and the number of clones.
 fn called(functions: &[(&str, &str)], data: &[(&str, &str)], clones: usize) -> (Vec<usize>, usize) {
     let text = module(functions, data, &["malloc", "unseen"]);
-    let budget = budget::Budget { clones, unseen_values: 0, ..budget::BUDGET };
+    let budget = budget::Budget { clones, unseen_values: 0, objects: usize::MAX, ..budget::BUDGET };
     let (flow, _) = flow_of_within("a.o -o out", &[&text], &models(), budget);
     let count = |s: &CallTargets| if s.overdefined.is_empty() { s.targets.len() } else { usize::MAX };
     (flow.sites.iter().map(count).collect(), flow.statistics.unwrap().clones)

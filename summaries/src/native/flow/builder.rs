@@ -427,7 +427,7 @@ impl ConstraintBuilder {
         let frame = self.raw.iter().any(leaks)
             || self.calls.iter().any(is_left)
             || arguments.iter().any(Option::is_none);
-        let mut constraints = Vec::new();
+        let mut constraints = Vec::with_capacity(self.raw.len() + self.raw.len() / 4);
         if frame && self.frame_escapes {
             let to = self.value(ValueKey::FrameSomewhere);
             constraints.extend([Constraint::Frame { to, offset: None }, Constraint::Escape { from: to }]);

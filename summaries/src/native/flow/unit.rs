@@ -262,6 +262,7 @@ impl Unit {
         decode::decode(bytes, start32, &mut instructions)
             .map_err(|at| format!("no instruction at {at:#x}"))?;
         let mut relas = module.relas_of(section, start, start + bytes.len() as u64).iter().peekable();
+        self.ops.reserve_exact(instructions.len());
         for instruction in &instructions {
             let from = (u64::from(instruction.offset) - start) as usize;
             let own = bytes.get(from..from + usize::from(instruction.len)).unwrap_or(&[]);
