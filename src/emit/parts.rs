@@ -228,29 +228,14 @@ impl<'s> SplitSections<'s> {
     }
 
     /// The atom that an address in debug information belongs to. The address is stored at `at`, and is the offset `place` of section
-    /// `divided`. Padding belongs to the atom before it. `near` is a search hint.
-    pub(super) fn described(
-        &self,
-        at: (u32, u64),
-        divided: u32,
-        place: u64,
-        near: &mut usize,
-    ) -> Option<AtomIdx> {
-        if let Some(atom) = self.meant_at(at, near) {
-            return Some(atom);
+    /// `divided`. Padding belongs to the atom before it.
+    pub(super) fn described(&self, at: (u32, u64), divided: u32, place: u64) -> Option<AtomIdx> {
+        if let Ok(meant) = self.meant.binary_search_by_key(&at, |(place, _)| *place) {
+            return self.meant.get(meant).map(|(_, atom)| *atom);
         }
         let (first, atoms) = self.atoms_of(divided);
         let next = atoms.partition_point(|a| a.offset <= place);
         (!atoms.is_empty()).then(|| AtomIdx::new(first + next.saturating_sub(1)))
-    }
-
-    /// The entry of [`meant`](Self::meant) for a relocation. Most lookups come in order, so the entry is at the hint or behind it.
-    fn meant_at(&self, place: (u32, u64), near: &mut usize) -> Option<AtomIdx> {
-        let is_before = |i: usize| self.meant.get(i).is_some_and(|(at, _)| *at < place);
-        let begins = |i: &usize| i.checked_sub(1).is_none_or(is_before) && !is_before(*i);
-        let found = [*near, *near + 1].into_iter().find(begins);
-        *near = found.unwrap_or_else(|| self.meant.partition_point(|(at, _)| *at < place));
-        self.meant.get(*near).filter(|(at, _)| *at == place).map(|(_, atom)| *atom)
     }
 
     /// Whether an undivided section is one function that the linker may fold.

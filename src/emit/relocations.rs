@@ -136,10 +136,9 @@ fn actions(
             || divided.is_some_and(|p| p.part_at(offset).is_none())
     };
     let share = |entries: &[Rela]| {
-        let mut near = 0;
         let action = |entry: &Rela| match goes(entry.r_offset.get(LE)) {
             true => Ok(RelocationAction::Remove),
-            false => action_of(input, symbols, split, relocated, entry, &mut near),
+            false => action_of(input, symbols, split, relocated, entry),
         };
         entries.iter().map(action).collect::<Result<Vec<RelocationAction>>>()
     };
@@ -431,14 +430,13 @@ impl RelocatedSection {
     }
 }
 
-/// Decide one relocation. `near` is a search hint, which the next call gets back.
+/// Decide one relocation.
 fn action_of(
     input: &Input<'_>,
     symbols: &Symbols<'_>,
     split: &SplitSections<'_>,
     relocated: RelocatedSection,
     entry: &Rela,
-    near: &mut usize,
 ) -> Result<RelocationAction> {
     let symbol = entry.r_sym(LE, false);
     if symbol as usize >= input.symbols.len() && input.added_section(symbol).is_some() {
@@ -448,7 +446,7 @@ fn action_of(
         return Ok(RelocationAction::Remove);
     }
     if let Some(divided) = split.of_symbol(input, symbol)? {
-        return treat_part(input, split, relocated, entry, divided, near);
+        return treat_part(input, split, relocated, entry, divided);
     }
     let disposition = symbols.disposition(symbol)?;
     let stub = symbols.is_stub(symbol);
@@ -478,7 +476,6 @@ fn treat_part(
     relocated: RelocatedSection,
     entry: &Rela,
     divided: &PartialSection,
-    near: &mut usize,
 ) -> Result<RelocationAction> {
     let (offset, addend) = (entry.r_offset.get(LE), entry.r_addend.get(LE));
     let error = |what: &str| {
@@ -497,7 +494,7 @@ fn treat_part(
         let atom = match is_debug {
             true => {
                 let place = u64::try_from(addend).unwrap_or(0);
-                split.described((relocated.section, offset), divided.section, place, near)
+                split.described((relocated.section, offset), divided.section, place)
             }
             false => known.or(divided.only),
         };

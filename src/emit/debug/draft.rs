@@ -19,13 +19,11 @@ pub(super) struct SectionDraft {
     pub(super) bytes: Vec<u8>,
     pub(super) relocations: Vec<Rela>,
     pub(super) meant: Vec<Meant>,
-    /// A search hint: the end of the relocations that were copied last, in the old section.
-    copied: usize,
 }
 
 impl SectionDraft {
     pub(super) fn new(index: usize) -> Self {
-        SectionDraft { index, bytes: Vec::new(), relocations: Vec::new(), meant: Vec::new(), copied: 0 }
+        SectionDraft { index, bytes: Vec::new(), relocations: Vec::new(), meant: Vec::new() }
     }
 
     /// A draft that replaces a section, with room for a few more bytes.
@@ -84,7 +82,7 @@ impl SectionDraft {
         let bytes = range.and_then(|(start, end)| old.raw.get(start..end));
         let bytes = bytes.ok_or_else(|| Error::new(Stage::Emit, "debug information ends early"))?;
         let to = self.len();
-        for entry in old.relocations_in(start, end, &mut self.copied) {
+        for entry in old.relocations_in(start, end) {
             let mut entry = *entry;
             entry.r_offset = U64::new(LE, entry.r_offset.get(LE) - start + to);
             self.relocations.push(entry);
@@ -123,15 +121,10 @@ impl OffsetMap {
         self.segments.extend(segments.map(|(start, end, new, copied)| (start, end, new + moved, copied)));
     }
 
-    /// The new offset of an old one; `None` if it is unknown. `near` is a search hint: most lookups come in order, so the answer is in
-    /// the segment of the last one or in the next two.
-    pub(super) fn map(&self, old: u64, near: &mut usize) -> Option<u64> {
-        let begins = |segment: usize| self.segments.get(segment).is_some_and(|(start, ..)| *start <= old);
-        let holds = |segment: &usize| begins(*segment) && !begins(*segment + 1);
-        let found = (*near..*near + 3).find(holds);
-        let search = || self.segments.partition_point(|(start, ..)| *start <= old).checked_sub(1);
-        *near = found.or_else(search)?;
-        let (start, end, new, copied) = *self.segments.get(*near)?;
+    /// The new offset of an old one; `None` if it is unknown.
+    pub(super) fn map(&self, old: u64) -> Option<u64> {
+        let behind = self.segments.partition_point(|(start, ..)| *start <= old);
+        let (start, end, new, copied) = *self.segments.get(behind.checked_sub(1)?)?;
         match copied {
             true if old <= end => Some(new + (old - start)),
             false if old == start => Some(new),

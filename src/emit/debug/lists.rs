@@ -193,7 +193,7 @@ impl ListReader<'_, '_> {
     /// A contribution is malformed, or no list begins at an offset of a table.
     pub(super) fn correct_headers(self, draft: &mut SectionDraft, map: &OffsetMap) -> Result<()> {
         let old = &self.section.linked;
-        let (mut at, mut near) = (0, 0);
+        let mut at = 0;
         while at < old.len() as u64 {
             let mut cursor = Cursor::new(old, at);
             let length = cursor.u32()?;
@@ -201,9 +201,8 @@ impl ListReader<'_, '_> {
                 return Err(invalid("is of the 64-bit format"));
             }
             let end = cursor.at + length;
-            let mut moved = |old: u64| {
-                map.map(old, &mut near).ok_or_else(|| invalid("has an offset at which no list begins"))
-            };
+            let moved =
+                |old: u64| map.map(old).ok_or_else(|| invalid("has an offset at which no list begins"));
             let new_end = if end == old.len() as u64 { draft.len() } else { moved(end)? };
             let start = moved(at)?;
             draft.set_u32(start, new_end.wrapping_sub(start + 4))?;

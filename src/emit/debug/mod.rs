@@ -405,13 +405,12 @@ impl<'m> SectionOffsetMaps<'m> {
 
     /// Replace offsets into rewritten sections by the new ones.
     fn apply(&self, input: &Input<'_>, mut relocations: Vec<Rela>) -> Result<Vec<Rela>> {
-        let mut near = 0;
         for entry in &mut relocations {
             let symbol = entry.r_sym(LE, false);
             let Ok(found) = self.maps.binary_search_by_key(&symbol, |(symbol, ..)| *symbol) else { continue };
             let Some((_, section, map)) = self.maps.get(found) else { continue };
             let old = entry.r_addend.get(LE);
-            let new = u64::try_from(old).ok().and_then(|old| map.map(old, &mut near));
+            let new = u64::try_from(old).ok().and_then(|old| map.map(old));
             let unknown = || input.about(*section, format!("the new place of {old:#x} is not known"));
             entry.r_addend.set(LE, new.ok_or_else(unknown)? as i64);
         }

@@ -83,17 +83,11 @@ impl<'a> DebugSection<'a> {
         Ok(DebugSection { index, raw, linked, relocations })
     }
 
-    /// The relocations of the bytes from `start` to `end`. `near` is a search hint: most lookups begin at the end of the last one.
-    pub(super) fn relocations_in(&self, start: u64, end: u64, near: &mut usize) -> &[Rela] {
-        let is_before = |r: &Rela| r.r_offset.get(LE) < start;
-        let begins = |first: usize| {
-            let before = first.checked_sub(1).and_then(|i| self.relocations.get(i));
-            before.is_none_or(is_before) && self.relocations.get(first).is_none_or(|r| !is_before(r))
-        };
-        let first = if begins(*near) { *near } else { self.relocations.partition_point(is_before) };
+    /// The relocations of the bytes from `start` to `end`.
+    pub(super) fn relocations_in(&self, start: u64, end: u64) -> &[Rela] {
+        let first = self.relocations.partition_point(|r| r.r_offset.get(LE) < start);
         let rest = self.relocations.get(first..).unwrap_or(&[]);
         let count = rest.iter().take_while(|r| r.r_offset.get(LE) < end).count();
-        *near = first + count;
         rest.get(..count).unwrap_or(&[])
     }
 }

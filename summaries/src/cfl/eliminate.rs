@@ -77,7 +77,9 @@ impl CopyGraph {
                     continue;
                 }
                 Constraint::Load { from, .. } => [Some(from.value), None],
-                Constraint::Address { .. } | Constraint::Frame { .. } | Constraint::Unknown { .. } => [None, None],
+                Constraint::Address { .. } | Constraint::Frame { .. } | Constraint::Unknown { .. } => {
+                    [None, None]
+                }
                 Constraint::Store { from, to, .. } => [Some(from), Some(to.value)],
                 Constraint::Copy { from, to, .. } => [Some(from.value), Some(to.value)],
                 Constraint::Escape { from } | Constraint::EscapeCode { from } => [Some(from), None],

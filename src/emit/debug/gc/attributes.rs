@@ -1,7 +1,6 @@
 //! Attributes of debugging information entries (DWARF 5, 2.2 and 2.5): the references, addresses, lists and strings that they name, those in
 //! expressions of locations too.
 
-use std::cell::Cell;
 use std::ops::Range;
 
 use gimli::constants as dw;
@@ -80,8 +79,6 @@ pub(super) struct EntryReader<'t, 'a> {
     pub(super) start: u64,
     pub(super) unit: u32,
     pub(super) bases: UnitBases,
-    /// A search hint among the relocations of `.debug_info`.
-    pub(super) near: Cell<usize>,
 }
 
 impl EntryReader<'_, '_> {
@@ -171,7 +168,7 @@ impl EntryReader<'_, '_> {
     }
 
     fn is_relocated(&self, bytes: &Range<u64>) -> bool {
-        has_relocation(self.tables.info, bytes, &self.near)
+        has_relocation(self.tables.info, bytes)
     }
 
     /// The base address of the unit's lists; 0 for removed code, or without such an attribute.
@@ -192,7 +189,7 @@ impl EntryReader<'_, '_> {
         let (Some(table), Some(at)) = (self.tables.addresses, base) else {
             return Err(invalid("an entry names an address that is not there"));
         };
-        Ok(has_relocation(table, &(at..at.saturating_add(8)), &Cell::new(0)))
+        Ok(has_relocation(table, &(at..at.saturating_add(8))))
     }
 
     /// A section of lists and how it is read; 0 and 1 are ranges, 2 and 3 locations, of DWARF up to 4 and from 5 on.
@@ -329,10 +326,8 @@ impl DebugEntry {
     }
 }
 
-/// Whether there is a relocation in these bytes of a section. `near` is where the last question ended.
-fn has_relocation(section: &DebugSection<'_>, bytes: &Range<u64>, near: &Cell<usize>) -> bool {
-    let mut at = near.get();
-    let found = section.relocations_in(bytes.start, bytes.end, &mut at).first();
-    near.set(at);
+/// Whether there is a relocation in these bytes of a section.
+fn has_relocation(section: &DebugSection<'_>, bytes: &Range<u64>) -> bool {
+    let found = section.relocations_in(bytes.start, bytes.end).first();
     found.is_some_and(|r| r.r_type(LE, false) != elf::R_X86_64_NONE)
 }

@@ -3,7 +3,6 @@
 //! An entry is identified by its position in [`EntryTable::entries`], in the order of the file. The object is one that was emitted: an
 //! address of removed code has no relocation any more, so that a relocation tells live code from removed code.
 
-use std::cell::Cell;
 use std::ops::Range;
 
 use gimli::{LittleEndian, UnitHeader};
@@ -206,14 +205,8 @@ impl EntryTable {
         let unit = self.units.len() as u32;
         let first = start + raw.next_offset().0 as u64;
         let first_entry = self.entries.len() as u32;
-        let mut reader = EntryReader {
-            tables,
-            encoding: header.encoding(),
-            start,
-            unit,
-            bases: UnitBases::default(),
-            near: Cell::new(0),
-        };
+        let mut reader =
+            EntryReader { tables, encoding: header.encoding(), start, unit, bases: UnitBases::default() };
         // The entries that are open, from the unit's own on.
         let mut open: Vec<u32> = Vec::new();
         let mut attributes = Vec::new();

@@ -148,7 +148,7 @@ impl CompactList {
         of: ListBase,
         slots: &mut AddressSlots,
     ) -> Result<Option<CompactList>> {
-        let relocations = reader.section.relocations_in(extent.list, extent.end, &mut 0);
+        let relocations = reader.section.relocations_in(extent.list, extent.end);
         if relocations.is_empty() {
             return Ok(None);
         }

@@ -13,8 +13,6 @@ mod mark;
 mod tables;
 mod units;
 
-use std::cell::Cell;
-
 use object::{I64, elf};
 
 use self::entries::{EntrySections, EntryTable, invalid};
@@ -196,7 +194,7 @@ struct Moved<'m> {
     lines: Option<LineMap>,
     strings: Option<StringMap>,
     /// Each with the index of the section, and where the last place of it was.
-    lists: Vec<(usize, OffsetMap, Cell<usize>)>,
+    lists: Vec<(usize, OffsetMap)>,
 }
 
 impl Moved<'_> {
@@ -219,11 +217,8 @@ impl Moved<'_> {
             let found = self.lines.as_ref().and_then(|lines| lines.place(old));
             return found.map(Some).ok_or_else(lost);
         }
-        if let Some((_, map, near)) = self.lists.iter().find(|(list, ..)| *list == section) {
-            let mut at = near.get();
-            let new = map.map(old, &mut at);
-            near.set(at);
-            return new.map(Some).ok_or_else(lost);
+        if let Some((_, map)) = self.lists.iter().find(|(list, _)| *list == section) {
+            return map.map(old).map(Some).ok_or_else(lost);
         }
         match &self.strings {
             Some(strings) if is(&self.sections.strings) => strings.place(old).map(Some).ok_or_else(lost),
@@ -286,7 +281,7 @@ fn changes(
     for lists in ranges.into_iter().chain(locations) {
         if let Some((draft, map)) = lists? {
             changed.retain(|(index, ..)| *index != draft.index);
-            moved_lists.push((draft.index, map, Cell::new(0)));
+            moved_lists.push((draft.index, map));
             changed.push((draft.index, draft.bytes, draft.relocations));
         }
     }
