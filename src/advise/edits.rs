@@ -8,7 +8,6 @@ use super::command::{LinkCommand, LinkWord, base_name};
 use crate::args::linker::PREFERS_LLD;
 use crate::args::words;
 use crate::config::Flavor;
-use crate::report::flavor_name;
 
 /// A change of the link command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +104,7 @@ fn choice(link: &LinkCommand, flavor: Flavor, path: &Path) -> Vec<OsString> {
     if let Some(folder) = folder.filter(|folder| !is_on_path(&folder.join("ld.lld"))) {
         out.extend(["-B".into(), folder.as_os_str().to_owned()]);
     }
-    out.push(format!("-fuse-ld={}", flavor_name(flavor)).into());
+    out.push(format!("-fuse-ld={}", flavor.name()).into());
     out
 }
 

@@ -15,9 +15,9 @@ use std::process::ExitCode;
 
 use crate::args::{Environment, help, linker};
 use crate::audit;
+use crate::config::Flavor;
 use crate::error::{Error, Result, Stage};
 use crate::process_group::Signals;
-use crate::report::flavor_name;
 use command::LinkCommand;
 use laboratory::{AdviseOptions, Ended, Laboratory};
 use text::LinkSituation;
@@ -84,7 +84,7 @@ fn advise(
     let flavor = laboratory.version()?.lines().find_map(linker_of_line);
     let situation = LinkSituation { link: &laboratory.link, flavor, facts: &base.facts, is_pruned };
     let trials = text::run(&laboratory, &base.facts, text::variants(&situation, env))?;
-    let name = flavor.map_or("an unknown linker", flavor_name);
+    let name = flavor.map_or("an unknown linker", Flavor::name);
     let linker = if is_pruned { format!("lto-prune and {name}") } else { name.to_owned() };
     let screen = audit::screen(format, env);
     let answer = text::answer(&laboratory, &linker, &base, &trials, format, screen.width.is_some());
@@ -92,7 +92,7 @@ fn advise(
 }
 
 /// The linker that a line of `--version` names. gcc prints its command before, which may have any name in it.
-fn linker_of_line(line: &str) -> Option<crate::config::Flavor> {
+fn linker_of_line(line: &str) -> Option<Flavor> {
     let is_version = !line.contains(" -o ") && !line.starts_with("collect2");
     is_version.then(|| linker::flavor_of_version(line)).flatten()
 }

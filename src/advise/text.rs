@@ -12,7 +12,6 @@ use crate::args::{Environment, linker};
 use crate::audit::table::{Answer, Cell, Format, Table, count};
 use crate::config::Flavor;
 use crate::error::Result;
-use crate::report::flavor_name;
 
 /// Flags of so many bytes are shown whole on a screen of 80 columns, if sizes have seven digits.
 const UNCUT_FLAGS: usize = 35;
@@ -336,7 +335,7 @@ pub(super) fn variants(situation: &LinkSituation<'_>, env: &Environment<'_>) -> 
         add("icf", vec![Edit::Words(ICF)]);
     }
     for other in installed(env).into_iter().filter(|other| Some(other.0) != flavor) {
-        let name = flavor_name(other.0);
+        let name = other.0.name();
         let edit = Edit::Linker(other.0, other.1);
         add(name, vec![edit.clone()]);
         if folds(other.0) && !link.has(ICF) {

@@ -12,6 +12,7 @@ use super::demangle::demangle;
 use super::elf::{FunctionTarget, StackFile};
 use super::find::is_called;
 use crate::components::components;
+use crate::ids::named;
 use crate::inputs::glob::Glob;
 
 /// Libraries start functions that they get in this argument.
@@ -28,27 +29,17 @@ const STARTS: [(&str, usize, &str); 7] = [
 /// A recursion with more functions than this is not searched for its deepest chain.
 const SEARCHED: usize = 2000;
 
-/// The reason for which a function has no bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum UnboundedCause {
-    Recursion,
-    IndirectCall,
-    Import,
-    /// `alloca`, an array of variable length, or a switch to another stack.
-    DynamicFrame,
-    /// Bytes that are no instruction, or no code at all.
-    Undecoded,
-}
-
-impl UnboundedCause {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            UnboundedCause::Recursion => "recursion",
-            UnboundedCause::IndirectCall => "indirect call",
-            UnboundedCause::Import => "import",
-            UnboundedCause::DynamicFrame => "dynamic frame",
-            UnboundedCause::Undecoded => "undecoded code",
-        }
+named! {
+    /// The reason for which a function has no bound.
+    #[derive(PartialOrd, Ord)]
+    pub(crate) enum UnboundedCause {
+        Recursion = "recursion",
+        IndirectCall = "indirect call",
+        Import = "import",
+        /// `alloca`, an array of variable length, or a switch to another stack.
+        DynamicFrame = "dynamic frame",
+        /// Bytes that are no instruction, or no code at all.
+        Undecoded = "undecoded code",
     }
 }
 

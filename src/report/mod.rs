@@ -19,7 +19,6 @@ pub mod table;
 pub mod why;
 
 pub use answer::{LinkAnswer, LinkerEnd};
-pub(crate) use names::flavor_name;
 use names::is_start_file;
 pub(crate) use names::is_start_file_name;
 pub use names::{Facts, FixedWord, NotDone, describe, edge_kind_name};
@@ -37,9 +36,7 @@ use crate::propagate::values::ValueFlow;
 use crate::propagate::{Witness, nounwind};
 use crate::pruned_link::PruneOutcome;
 use accounting::{LiveCode, LoadedBytes, removed_bytes};
-use names::{
-    atom_kind_name, binding_name, icf_name, level_name, module_kind_name, severity_name, symbol_kind_name,
-};
+use names::{atom_kind_name, binding_name, module_kind_name, severity_name, symbol_kind_name};
 
 /// The answer of a link from the results of its passes. `not_pruned` says why its originals are linked.
 pub fn of_link(
@@ -95,12 +92,12 @@ impl Report {
             tool: format!("lto-prune {}", env!("CARGO_PKG_VERSION")),
             linker: LinkerReport {
                 path: config.linker.path.display().to_string(),
-                dialect: flavor_name(config.linker.flavor).into(),
+                dialect: config.linker.flavor.name().into(),
                 gc_sections: config.gc_sections,
-                icf: icf_name(config.icf).into(),
+                icf: config.icf.name().into(),
             },
             output: config.output.display().to_string(),
-            level: level_name(config.prune.level).into(),
+            level: config.prune.level.name().into(),
             dry_run: config.prune.off,
             graph: graph::GraphReport { start: vec![0], ..graph::GraphReport::default() },
             ..Report::default()
@@ -257,14 +254,9 @@ fn witness_report(facts: Facts<'_>, witness: Witness) -> Option<WitnessReport> {
 }
 
 fn unwind_report(config: &Config, unwind: &RemovedUnwind) -> UnwindReport {
-    let mode = match config.prune.unwind {
-        UnwindPruning::Keep => "keep",
-        UnwindPruning::Unused => "unused",
-        UnwindPruning::Drop => "drop",
-    };
     let RemovedUnwind { count, bytes, needed, kept, .. } = unwind;
     UnwindReport {
-        mode: mode.into(),
+        mode: config.prune.unwind.name().into(),
         functions: *count as u64,
         bytes: *bytes,
         kept: needed.len() as u64,

@@ -13,37 +13,29 @@ use crate::audit::attribute::symbol;
 use crate::audit::demangle::demangle;
 use crate::audit::model::{Atom, AtomState, Model};
 use crate::audit::table::{Answer, Cell, DocumentFormat, Format, Table, count};
+use crate::ids::named;
 use crate::report::graph::STRUCTURAL;
 
-/// Why one function leads to another, in the order of certainty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum ReferenceKind {
-    /// The relocation or the instruction is a call.
-    Call,
-    /// Another part of the same function.
-    Part,
-    /// An indirect call whose callees are known.
-    Resolved,
-    /// The code has the address; it may call it, too.
-    Address,
-    /// An indirect call whose callees are not known.
-    Unresolved,
-    /// From the node of unresolved calls to each function that they may call.
-    AddressTaken,
+named! {
+    /// Why one function leads to another, in the order of certainty.
+    #[derive(PartialOrd, Ord)]
+    enum ReferenceKind {
+        /// The relocation or the instruction is a call.
+        Call = "call",
+        /// Another part of the same function.
+        Part = "part",
+        /// An indirect call whose callees are known.
+        Resolved = "resolved",
+        /// The code has the address; it may call it, too.
+        Address = "address",
+        /// An indirect call whose callees are not known.
+        Unresolved = "unresolved",
+        /// From the node of unresolved calls to each function that they may call.
+        AddressTaken = "address-taken",
+    }
 }
 
 impl ReferenceKind {
-    fn name(self) -> &'static str {
-        match self {
-            ReferenceKind::Call => "call",
-            ReferenceKind::Part => "part",
-            ReferenceKind::Resolved => "resolved",
-            ReferenceKind::Address => "address",
-            ReferenceKind::Unresolved => "unresolved",
-            ReferenceKind::AddressTaken => "address-taken",
-        }
-    }
-
     /// The kind of an edge of a report; `None` for one that is no reference of code.
     fn of(kind: &str) -> Option<ReferenceKind> {
         match kind {

@@ -25,30 +25,19 @@ use crate::audit::model::{AtomState, Definer, Model};
 use crate::audit::table::{Answer, Cell, DocumentFormat, Format, Table, count};
 use crate::error::{Error, Result, Stage};
 use crate::hashing;
+use crate::ids::named;
 
-/// Whether the code of a function is in the program, the surest reason against its absence first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum PresenceVerdict {
-    Reachable,
-    Present,
-    Inlined,
-    Imported,
-    Unknown,
-    Removed,
-    Absent,
-}
-
-impl PresenceVerdict {
-    fn name(self) -> &'static str {
-        match self {
-            PresenceVerdict::Reachable => "reachable",
-            PresenceVerdict::Present => "present",
-            PresenceVerdict::Inlined => "inlined",
-            PresenceVerdict::Imported => "imported",
-            PresenceVerdict::Unknown => "unknown",
-            PresenceVerdict::Removed => "removed",
-            PresenceVerdict::Absent => "absent",
-        }
+named! {
+    /// Whether the code of a function is in the program, the surest reason against its absence first.
+    #[derive(PartialOrd, Ord)]
+    enum PresenceVerdict {
+        Reachable = "reachable",
+        Present = "present",
+        Inlined = "inlined",
+        Imported = "imported",
+        Unknown = "unknown",
+        Removed = "removed",
+        Absent = "absent",
     }
 }
 
