@@ -9,7 +9,7 @@ use super::command::LinkCommand;
 use super::edits::{Edit, exports, shown};
 use super::laboratory::{Ended, Laboratory, LinkFailure, LinkMeasure, LinkedFacts};
 use crate::args::{Environment, linker};
-use crate::audit::table::{Answer, Cell, Format, Table, count};
+use crate::audit::table::{Answer, Cell, Format, Table, count, row};
 use crate::config::Flavor;
 use crate::error::Result;
 
@@ -124,9 +124,13 @@ fn table(rows: &[AdviceRow<'_>], format: Format, is_narrow: bool, below: &mut Ve
         };
         let cut = (is_narrow && row.flags.len() > UNCUT_FLAGS).then_some(&row.flags);
         let note = cut.into_iter().chain(&row.notes).map(String::as_str).collect::<Vec<_>>().join("; ");
-        cells.push(Cell::text(if row.flags.is_empty() && is_for_people { "(as it is)" } else { &row.flags }));
+        cells.push(Cell::from(if row.flags.is_empty() && is_for_people {
+            "(as it is)"
+        } else {
+            row.flags.as_str()
+        }));
         if !is_for_people {
-            cells.extend([Cell::text(note), Cell::text(row.name)]);
+            cells.extend(row![note, row.name]);
         } else if note.is_empty() {
             cells.push(Cell::Nothing);
         } else {
@@ -136,7 +140,7 @@ fn table(rows: &[AdviceRow<'_>], format: Format, is_narrow: bool, below: &mut Ve
             if known.is_none() {
                 below.push(format!("({number}): {note}"));
             }
-            cells.push(Cell::text(format!("({number})")));
+            cells.push(format!("({number})").into());
         }
         table.row(cells);
     }

@@ -33,6 +33,17 @@ pub struct ImportReport {
     pub count: Vec<u8>,
 }
 
+impl ImportReport {
+    /// The name of who defines it, as in `X defines it`. A weak reference that nothing defines is 0.
+    pub(crate) fn definer(&self) -> &str {
+        match &*self.defined_by {
+            "library" => self.library.as_deref().unwrap_or("a library"),
+            "linker" => "the linker",
+            _ => "nothing",
+        }
+    }
+}
+
 pub(super) fn imports(facts: Facts<'_>) -> Vec<ImportReport> {
     let symbols = &facts.resolution.symbols;
     let mut at: FxHashMap<SymbolId, usize> = FxHashMap::default();

@@ -212,11 +212,10 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
             size: atom.size,
             live: plan.atoms.get(i) == Some(&Action::Keep),
             state: match plan.atoms.get(i) {
-                Some(Action::Keep) => "kept",
-                Some(Action::Stub) => "stub",
-                Some(Action::Drop) | None => "dropped",
-            }
-            .into(),
+                Some(Action::Keep) => AtomState::Kept,
+                Some(Action::Stub) => AtomState::Stub,
+                Some(Action::Drop) | None => AtomState::Dropped,
+            },
             discarded,
             merge: atom.has(atom_flags::MERGE),
             linker_live: facts.linker_live[id.index()],

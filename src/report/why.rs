@@ -102,12 +102,7 @@ fn whole<'s>(facts: Facts<'s>, position: usize, atom: AtomId) -> Option<&'s Limi
 
 /// The definer of an import, and its first reference.
 fn explain_import(facts: Facts<'_>, import: &ImportReport, out: &mut String) {
-    let definer = match (&import.library, &*import.defined_by) {
-        (Some(library), _) => library,
-        (None, "linker") => "the linker",
-        (None, _) => "nothing",
-    };
-    *out += &format!("{} is in no module of the link: {definer} defines it\n", import.symbol);
+    *out += &format!("{} is in no module of the link: {} defines it\n", import.symbol, import.definer());
     let (Some(from), Some(kind)) = (import.from.first(), import.kind.first()) else { return };
     let (from, kind) = (AtomId(*from), KINDS.get(usize::from(*kind)).copied().unwrap_or_default());
     *out += &format!("  {kind} from {}\n", describe(facts, from));

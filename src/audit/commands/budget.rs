@@ -14,7 +14,7 @@ use crate::audit::attribute::{AttributedSize, GroupBy, Item, ItemNames, View, it
 use crate::audit::commands::stack::StackLimit;
 use crate::audit::find::{find, is_called, is_module};
 use crate::audit::model::{Model, ModuleReport};
-use crate::audit::table::{Answer, Cell, Table, count};
+use crate::audit::table::{Answer, Cell, Table, count, row};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::glob::Glob;
 
@@ -174,7 +174,7 @@ fn bytes(value: &Value) -> Result<u64, String> {
 /// # Errors
 /// The file is no budget, or the report says nothing of the linked file.
 pub(crate) fn answer(
-    model: &Model<'_>,
+    model: &Model,
     budget: &BudgetFile<'_>,
     stacks: &EntryStacks<'_>,
 ) -> Result<(Answer, Option<String>)> {
@@ -183,8 +183,7 @@ pub(crate) fn answer(
     let entries: Vec<String> = limits.iter().filter_map(|l| l.scope.entry().map(str::to_owned)).collect();
     let mut stacks = if entries.is_empty() { Vec::new() } else { stacks(&entries)? }.into_iter();
     let all = items(model, View::File)?;
-    let zero: u64 = model.parts.iter().filter(|p| p.category == "bss").map(|p| p.size).sum();
-    let stripped = model.elf.is_some() && !model.parts.iter().any(|part| part.name == ".symtab");
+    let stripped = model.elf.is_some() && !model.parts().iter().any(|part| part.name == ".symtab");
     let mut table = Table::new("budget", "", &["status", "size", "limit", "left", "of", "name"]);
     let mut nothing = false;
     let mut broken: Vec<SarifResult> = Vec::new();
@@ -194,8 +193,8 @@ pub(crate) fn answer(
         let mut is_there = true;
         let mut unbounded = None;
         let (size, kind, name) = match &of {
-            BudgetScope::Total => (model.file_size.unwrap_or(0) as i64, "total", ""),
-            BudgetScope::Bss => (zero as i64, "bss", ""),
+            BudgetScope::Total => (model.file_size().unwrap_or(0) as i64, "total", ""),
+            BudgetScope::Bss => (model.bss() as i64, "bss", ""),
             BudgetScope::Named(kind, by, name) => {
                 let found = named(model, &all, *by, name);
                 is_there = found.is_some();
@@ -249,14 +248,7 @@ pub(crate) fn answer(
             notes.push(format!("{path}: {limit} is lowered from {} to {}", count(most), count(size)));
             lowered.push((span, number));
         }
-        table.row(vec![
-            Cell::text(status),
-            u64::try_from(size).map_or(Cell::Delta(size), Cell::Number),
-            Cell::Number(most),
-            Cell::Delta(left),
-            Cell::text(kind),
-            Cell::text(name),
-        ]);
+        table.row(row![status, Cell::bytes(size), most, Cell::Delta(left), kind, name,]);
     }
     let verdict = match broken.len() {
         0 => "within the budget".to_owned(),
@@ -271,7 +263,7 @@ pub(crate) fn answer(
         }
         false => "NOTHING: the link has nothing of the name. A limit of 0 is for what must not be there.",
     };
-    if table.rows.iter().any(|r| r.first() == Some(&Cell::text("UNBOUNDED"))) {
+    if table.rows.iter().any(|r| r.first() == Some(&"UNBOUNDED".into())) {
         notes.push(
             "UNBOUNDED: the size is the least. lto-prune audit stack FILE ENTRY names the causes.".to_owned(),
         );
@@ -306,18 +298,16 @@ fn ends(module: &ModuleReport) -> Vec<String> {
 }
 
 /// The bytes of items that have a name or match a pattern; `None` if nothing does.
-fn named(model: &Model<'_>, items: &[Item], by: GroupBy, name: &str) -> Option<i64> {
+fn named(model: &Model, items: &[Item], by: GroupBy, name: &str) -> Option<i64> {
     let glob = Glob::new(name);
     if by == GroupBy::Symbol {
         let atoms = find(model, name).ok()?;
         let of = |i: &&Item| i.atom.is_some_and(|a| atoms.binary_search(&a).is_ok());
         let shown = ItemNames::new(model, by, 1);
-        let is_shared =
-            |i: &Item| i.atom.and_then(|a| model.atoms.get(a as usize)).is_some_and(|a| !a.shares.is_empty());
+        let is_shared = |i: &Item| i.atom.and_then(|a| model.atom(a)).is_some_and(|a| !a.shares.is_empty());
         // If several symbols share an atom, only the share with the name counts.
         let has_name = |i: &Item| {
-            let linker_name =
-                i.symbol.zip(i.atom).and_then(|(s, a)| model.atoms.get(a as usize)?.symbols.get(s));
+            let linker_name = i.symbol.zip(i.atom).and_then(|(s, a)| model.atom(a)?.symbols.get(s));
             linker_name
                 .is_some_and(|n| n == name || is_called(&shown.of(i), name) || glob.matches(n.as_bytes()))
         };
@@ -327,9 +317,7 @@ fn named(model: &Model<'_>, items: &[Item], by: GroupBy, name: &str) -> Option<i
     // A namespace is as deep as it is written.
     let depth = if by == GroupBy::Namespace { name.split("::").count() } else { 1 };
     let all = sums(model, items, by, depth);
-    let module = |s: &AttributedSize| {
-        s.module.filter(|_| by == GroupBy::Module).and_then(|m| model.modules.get(m as usize))
-    };
+    let module = |s: &AttributedSize| s.module(model).filter(|_| by == GroupBy::Module);
     let literally = |s: &&AttributedSize| s.name == name || module(s).is_some_and(|m| is_module(m, name));
     let by_pattern = |s: &&AttributedSize| {
         let matches = |s: &str| glob.matches(s.as_bytes());

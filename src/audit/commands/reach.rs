@@ -21,7 +21,7 @@ use crate::audit::evidence::{
 };
 use crate::audit::find::{find, is_module};
 use crate::audit::graph::{NumberedEdge, ROOT};
-use crate::audit::model::{AtomState, Definer, Model};
+use crate::audit::model::{Atom, AtomState, Model, ModuleReport};
 use crate::audit::table::{Answer, Cell, DocumentFormat, Format, Table, count};
 use crate::error::{Error, Result, Stage};
 use crate::hashing;
@@ -94,13 +94,13 @@ pub(crate) fn names(request: &Request) -> Result<Vec<String>> {
 /// # Errors
 /// The time of the document is malformed.
 pub(crate) fn answer(
-    model: &Model<'_>,
+    model: &Model,
     program: Result<&LinkedProgram, &String>,
     names: &[String],
     request: &Request,
     env: &Environment<'_>,
 ) -> Result<Answer> {
-    let link = AuditedLink::new(model, program, request.value("scope") == Some("file"));
+    let link = PresenceQuestion::new(model, program, request.value("scope") == Some("file"));
     let findings: Vec<PresenceFinding> = names.iter().map(|name| link.finding(name)).collect();
     let mut table = Table::new("symbols", "", &["symbol", "verdict", "proved", "because"]);
     let mut paths = Table::new("paths", "shortest paths", &["symbol", "reference", "place", "to"]);
@@ -115,8 +115,8 @@ pub(crate) fn answer(
             _ => "",
         };
         let cells = [&*finding.name, finding.verdict.name(), proved, &finding.because];
-        table.row(cells.map(Cell::text).to_vec());
-        link.question.steps(&finding.path, &mut paths, Some(Cell::text(&*finding.name)));
+        table.row(cells.map(Cell::from).to_vec());
+        link.question.steps(&finding.path, &mut paths, Some(finding.name.as_str().into()));
         for doubt in finding.doubts.iter().filter(|_| finding.verdict >= PresenceVerdict::Removed) {
             doubts.entry(doubt).or_default().push(&finding.name);
         }
@@ -149,9 +149,9 @@ pub(crate) fn answer(
 }
 
 /// A link with the tables that every symbol needs.
-struct AuditedLink<'m, 'a> {
-    model: &'m Model<'a>,
-    question: QueryGraph<'m, 'a>,
+struct PresenceQuestion<'m> {
+    model: &'m Model,
+    question: QueryGraph<'m>,
     program: Option<&'m LinkedProgram>,
     file_alone: bool,
     /// By atom: whether the file has it, and the names of its symbols.
@@ -170,16 +170,14 @@ struct AuditedLink<'m, 'a> {
     doubts: Vec<String>,
 }
 
-impl<'m, 'a> AuditedLink<'m, 'a> {
-    fn new(model: &'m Model<'a>, program: Result<&'m LinkedProgram, &String>, file_alone: bool) -> Self {
-        let forms = |symbols: &'m [_]| {
-            symbols.iter().map(|s: &std::borrow::Cow<'a, str>| SymbolForms::new(s)).collect()
+impl<'m> PresenceQuestion<'m> {
+    fn new(model: &'m Model, program: Result<&'m LinkedProgram, &String>, file_alone: bool) -> Self {
+        let forms = |symbols: &'m [_]| symbols.iter().map(|s: &String| SymbolForms::new(s)).collect();
+        let of_runtime = |a: &Atom| model.module_of(a).is_some_and(ModuleReport::is_runtime);
+        let names = |is: &dyn Fn(&Atom) -> bool| -> BTreeSet<&'m str> {
+            model.atoms.iter().filter(|a| is(a)).flat_map(|a| a.symbols.iter().map(String::as_str)).collect()
         };
-        let of_runtime = |a: &u32| model.modules.get(*a as usize).is_some_and(|m| m.is_runtime());
-        let names = |is: &dyn Fn(&crate::audit::model::Atom<'a>) -> bool| -> BTreeSet<&'m str> {
-            model.atoms.iter().filter(|a| is(a)).flat_map(|a| a.symbols.iter().map(|s| &**s)).collect()
-        };
-        let mut link = AuditedLink {
+        let mut link = PresenceQuestion {
             model,
             question: QueryGraph::new(model, &[], &[], &[]),
             program: program.ok(),
@@ -190,15 +188,15 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
                 .map(|p| p.symbols.iter().map(|s| SymbolForms::new(&s.name)).collect())
                 .unwrap_or_default(),
             in_archives: OnceCell::new(),
-            imports: model.imports.iter().map(|i| SymbolForms::new(&i.symbol)).collect(),
-            runtime: names(&|a| of_runtime(&a.module)),
+            imports: model.report.imports.iter().map(|i| SymbolForms::new(&i.symbol)).collect(),
+            runtime: names(&of_runtime),
             stubs: names(&|a| model.report.pruned && a.state == AtomState::Stub),
             doubts: Vec::new(),
         };
-        let opaque = model.modules.iter().find(|m| m.kind == "opaque");
+        let opaque = model.report.modules.iter().find(|m| m.kind == "opaque");
         link.doubts.extend(opaque.map(|m| format!("{} was not analysed", m.short())));
-        let in_runtime_section = |a: &&crate::audit::model::Atom<'a>| {
-            matches!(&*a.section, ".init" | ".fini") && a.state == AtomState::Kept && !of_runtime(&a.module)
+        let in_runtime_section = |a: &&Atom| {
+            matches!(&*a.section, ".init" | ".fini") && a.state == AtomState::Kept && !of_runtime(a)
         };
         let other = model.atoms.iter().find(in_runtime_section);
         link.doubts.extend(
@@ -220,8 +218,7 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
     fn atoms(&self, name: &str) -> (Vec<usize>, WantedFunction, bool) {
         let has = |wanted: &WantedFunction, module: &str| -> Vec<usize> {
             let is_of = |at: &usize| {
-                let module_of =
-                    self.model.atoms.get(*at).and_then(|a| self.model.modules.get(a.module as usize));
+                let module_of = self.model.atoms.get(*at).and_then(|a| self.model.module_of(a));
                 module.is_empty() || module_of.is_some_and(|m| is_module(m, module))
             };
             let named = self.symbols.iter().enumerate().filter(|(_, s)| s.iter().any(|s| wanted.is(s)));
@@ -290,11 +287,10 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
             );
         }
         let used = self.imports.iter().zip(model.used_imports()).filter(|(forms, _)| wanted.is(forms));
-        let used: Vec<_> =
-            used.map(|(_, used)| used).filter(|used| used.0.definer != Definer::Nobody).collect();
+        let used: Vec<_> = used.map(|(_, used)| used).filter(|used| used.0.definer() != "nothing").collect();
         if let Some((import, edges)) = used.first() {
             let users = edges.iter().filter_map(|e| Some(symbol(model, atom(e.from as usize)?)));
-            let by = format!("{} defines it; used by {}{also}", import.definer.name(), some(users));
+            let by = format!("{} defines it; used by {}{also}", import.definer(), some(users));
             return finding(PresenceVerdict::Imported, by, doubts, Vec::new());
         }
         if let Some(found) = by_name {
@@ -340,7 +336,7 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
     fn not_loaded(&self, wanted: &WantedFunction) -> Option<&str> {
         let functions = self.in_archives.get_or_init(|| {
             let archives: BTreeSet<&str> =
-                self.model.modules.iter().filter_map(|m| m.archive.as_deref()).collect();
+                self.model.report.modules.iter().filter_map(|m| m.archive.as_deref()).collect();
             archive_functions(&archives.into_iter().collect::<Vec<_>>())
         });
         let found = functions.iter().find(|f| wanted.is(&SymbolForms::new(&f.name)));
@@ -385,7 +381,7 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
     /// Add a doubt if some code has no debug information, so that it may hold inlined copies of these atoms.
     fn undescribed(&self, atoms: &[usize], doubts: &mut Vec<String>) {
         let Some(program) = self.program else { return };
-        let modules = |at: &usize| self.model.modules.get(self.model.atoms.get(*at)?.module as usize);
+        let modules = |at: &usize| self.model.module_of(self.model.atoms.get(*at)?);
         // Start files are no part of a program's sources, unless the question is about them.
         let is_of_runtime = atoms.iter().filter_map(modules).any(|m| m.is_runtime());
         let is_known = |symbol: &CodeSymbol| {
@@ -414,7 +410,7 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
         let sentences: Vec<String> = findings.iter().map(PresenceFinding::sentence).collect();
         let mut text = sentences.join(" ");
         if proved {
-            let hash = self.model.file_hash.as_deref().unwrap_or_default();
+            let hash = self.model.report.file.as_ref().map(|file| &*file.blake3).unwrap_or_default();
             text += &format!(
                 " No symbol, function or inlined copy of this name is in the file {} (blake3 {hash}), whose code is described by debug \
                  information except for start files of the compiler.",

@@ -8,14 +8,14 @@ use crate::audit::attribute::{AttributedSize, GroupBy, Item, View, divide, items
 use crate::audit::matching;
 use crate::audit::matching::FileMatching;
 use crate::audit::model::{Atom, AtomState, Model, ModuleReport};
-use crate::audit::table::{Answer, Cell, Format, Table, count};
+use crate::audit::table::{Answer, Cell, Format, Table, count, row};
 use crate::error::{Error, Result, Stage};
 
 /// The answer.
 ///
 /// # Errors
 /// The report says nothing of the linked file.
-pub(crate) fn top(model: &Model<'_>, request: &Request) -> Result<Answer> {
+pub(crate) fn top(model: &Model, request: &Request) -> Result<Answer> {
     let view = View::new(&[model], request.has("all"), request.has("bss"));
     let items = items(model, view)?;
     let total = items.iter().map(|i| i.bytes).sum::<i64>();
@@ -39,7 +39,7 @@ pub(crate) fn top(model: &Model<'_>, request: &Request) -> Result<Answer> {
         ));
     }
     notes.extend(model.report.unwind_sentence().filter(|_| !request.has("bss")));
-    let zero: u64 = model.parts.iter().filter(|p| p.category == "bss").map(|p| p.size).sum();
+    let zero = model.bss();
     if model.elf.is_some() {
         notes.push(nobody(model, &items, total));
     }
@@ -47,7 +47,7 @@ pub(crate) fn top(model: &Model<'_>, request: &Request) -> Result<Answer> {
     answer.facts = vec![
         ("output", model.report.output.as_str().into()),
         ("pruned", model.report.pruned.into()),
-        ("size", model.file_size.into()),
+        ("size", model.file_size().into()),
         ("loaded", View::Loaded.size(model).into()),
         ("bss", zero.into()),
     ];
@@ -58,7 +58,7 @@ pub(crate) fn top(model: &Model<'_>, request: &Request) -> Result<Answer> {
         Some(kind) => format!("{} ({})", model.report.output, kind.name()),
         None => format!("{} ({linker}, level {level}{pruned})", model.report.output),
     };
-    let (size, zero) = (count(model.file_size.unwrap_or(0)), count(zero));
+    let (size, zero) = (count(model.file_size().unwrap_or(0)), count(zero));
     answer.lines.push(match view {
         View::Zero => format!("{what}: {zero} bytes of zero-initialised memory"),
         View::File => format!("{what}: all {size} bytes of the file; {zero} more of zero-initialised memory (--bss)"),
@@ -70,76 +70,47 @@ pub(crate) fn top(model: &Model<'_>, request: &Request) -> Result<Answer> {
     Ok(answer)
 }
 
-fn grouped(model: &Model<'_>, sums: &[AttributedSize], by: GroupBy, total: i64) -> Table {
-    let column = GroupBy::ALL.iter().find(|b| b.1 == by).map_or("namespace", |b| b.0);
-    let by_symbol = by == GroupBy::Symbol;
-    let mut columns = vec!["bytes", "%"];
-    columns.extend(if by_symbol { [column, "module"] } else { ["atoms", column] });
-    let mut table = Table::new("top", "", &columns);
+fn grouped(model: &Model, sums: &[AttributedSize], by: GroupBy, total: i64) -> Table {
+    let mut table = Table::new("top", "", &["bytes", "%", "atoms", by.column(), "module"]);
+    let share = |bytes: i64| Cell::share(bytes, total.unsigned_abs());
     for sum in sums {
-        let name = Cell::text(sum.name.clone());
-        let module = sum.module.and_then(|m| model.modules.get(m as usize));
-        let mut row = vec![Cell::Delta(0), Cell::share(sum.bytes, total.unsigned_abs())];
-        row.extend(match by_symbol {
-            true => [name, Cell::text(module.map(|m| m.short()).unwrap_or_default())],
-            false => [Cell::Number(sum.atoms), name],
-        });
-        if let Some(bytes) = row.first_mut() {
-            *bytes = bytes_of(sum.bytes);
-        }
-        table.row(row);
+        let module = sum.module(model).map(ModuleReport::short).unwrap_or_default();
+        table.row(row![Cell::bytes(sum.bytes), share(sum.bytes), sum.atoms, &sum.name, module]);
     }
-    let mut row = vec![bytes_of(total), Cell::share(total, total.unsigned_abs())];
-    row.extend(match by_symbol {
-        true => [Cell::text("total"), Cell::Nothing],
-        false => [Cell::Number(sums.iter().map(|s| s.atoms).sum()), Cell::text("total")],
-    });
-    table.total = Some(row);
-    table
+    let atoms = sums.iter().map(|s| s.atoms).sum::<u64>();
+    table.total = Some(row![Cell::bytes(total), share(total), atoms, "total", Cell::Nothing]);
+    table.without(if by == GroupBy::Symbol { "atoms" } else { "module" })
 }
 
 /// The sections of the file as in `size -A`, and the other parts of the file.
-fn sections(model: &Model<'_>, view: View) -> Table {
+fn sections(model: &Model, view: View) -> Table {
     let total = view.size(model);
     let mut table = Table::new("top", "", &["bytes", "%", "size", "address", "section", "category"]);
-    let mut parts: Vec<_> = model.parts.iter().filter(|p| p.what != "padding").collect();
+    let mut parts: Vec<_> = model.parts().iter().filter(|p| p.what != "padding").collect();
     match view {
         View::Zero => parts.retain(|p| p.category == "bss"),
         View::Loaded => parts.retain(|p| p.loaded),
         View::File => {}
     }
     parts.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(b.size.cmp(&a.size)).then(a.name.cmp(&b.name)));
-    let padding: u64 = model.parts.iter().filter(|p| p.what == "padding").map(|p| view.bytes(p)).sum();
+    let padding: u64 = model.parts().iter().filter(|p| p.what == "padding").map(|p| view.bytes(p)).sum();
     let share = |bytes: u64| Cell::share(bytes as i64, total);
     for part in parts {
         let bytes = view.bytes(part);
-        let address =
-            if part.address == 0 { Cell::Nothing } else { Cell::Text(format!("{:#x}", part.address)) };
-        let (name, category) = (Cell::text(&*part.name), Cell::text(&*part.category));
-        table.row(vec![Cell::Number(bytes), share(bytes), Cell::Number(part.size), address, name, category]);
+        let address = (part.address != 0).then(|| format!("{:#x}", part.address));
+        table.row(row![bytes, share(bytes), part.size, address, &part.name, &*part.category]);
     }
     if padding > 0 {
-        let (name, category) = (Cell::text("[padding]"), Cell::text("padding"));
-        let row =
-            vec![Cell::Number(padding), share(padding), Cell::Number(padding), Cell::Nothing, name, category];
-        table.row(row);
+        table.row(row![padding, share(padding), padding, Cell::Nothing, "[padding]", "padding"]);
     }
-    let row = vec![
-        Cell::Number(total),
-        share(total),
-        Cell::Nothing,
-        Cell::Nothing,
-        Cell::text("total"),
-        Cell::Nothing,
-    ];
-    table.total = Some(row);
+    table.total = Some(row![total, share(total), Cell::Nothing, Cell::Nothing, "total", Cell::Nothing]);
     table
 }
 
 /// How many of the bytes belong to no symbol and no source file, in a sentence.
-fn nobody(model: &Model<'_>, items: &[Item], total: i64) -> String {
+fn nobody(model: &Model, items: &[Item], total: i64) -> String {
     let is_nobodys = |i: &&Item| {
-        let atom = i.atom.and_then(|a| model.atoms.get(a as usize));
+        let atom = i.atom.and_then(|a| model.atom(a));
         atom.is_none_or(|a| a.symbols.is_empty())
     };
     let bytes = items.iter().filter(is_nobodys).map(|i| i.bytes).sum::<i64>().unsigned_abs();
@@ -150,11 +121,6 @@ fn nobody(model: &Model<'_>, items: &[Item], total: i64) -> String {
     )
 }
 
-/// Bytes are negative only where the linker took some out.
-fn bytes_of(bytes: i64) -> Cell {
-    u64::try_from(bytes).map_or(Cell::Delta(bytes), Cell::Number)
-}
-
 /// The numbers of the modules and archives of two links, by position; a file of both has one number, see [`matching`].
 struct MatchedFiles {
     modules: FileMatching,
@@ -162,8 +128,8 @@ struct MatchedFiles {
 }
 
 impl MatchedFiles {
-    fn new(old: &Model<'_>, new: &Model<'_>) -> MatchedFiles {
-        let modules = |model: &Model<'_>| model.modules.iter().map(ModuleReport::full).collect::<Vec<_>>();
+    fn new(old: &Model, new: &Model) -> MatchedFiles {
+        let modules = |model: &Model| model.report.modules.iter().map(ModuleReport::full).collect::<Vec<_>>();
         MatchedFiles {
             modules: matching::files(&modules(old), &modules(new)),
             archives: matching::files(&archives(old), &archives(new)),
@@ -172,8 +138,9 @@ impl MatchedFiles {
 }
 
 /// The archives of a link, each once, by name.
-fn archives(model: &Model<'_>) -> Vec<String> {
-    let mut found: Vec<String> = model.modules.iter().filter_map(|m| m.archive.as_ref()).cloned().collect();
+fn archives(model: &Model) -> Vec<String> {
+    let mut found: Vec<String> =
+        model.report.modules.iter().filter_map(|m| m.archive.as_ref()).cloned().collect();
     found.sort_unstable();
     found.dedup();
     found
@@ -184,7 +151,7 @@ type NamedBytes = (String, Option<u32>, i64);
 
 /// The sizes by name and file, each once.
 fn named(
-    model: &Model<'_>,
+    model: &Model,
     files: &MatchedFiles,
     is_old: bool,
     request: &Request,
@@ -230,7 +197,7 @@ fn named(
 ///
 /// # Errors
 /// A report says nothing of its file, or the differences don't add up.
-pub(crate) fn diff(old: &Model<'_>, new: &Model<'_>, request: &Request) -> Result<Answer> {
+pub(crate) fn diff(old: &Model, new: &Model, request: &Request) -> Result<Answer> {
     let files = MatchedFiles::new(old, new);
     let view = View::new(&[old, new], request.has("all"), request.has("bss"));
     let (before, after) =
@@ -272,16 +239,11 @@ pub(crate) fn diff(old: &Model<'_>, new: &Model<'_>, request: &Request) -> Resul
 fn table(
     changes: &[(String, String, i64, i64)],
     totals: [i64; 2],
-    models: [&Model<'_>; 2],
+    models: [&Model; 2],
     request: &Request,
     view: View,
 ) -> Answer {
-    let by_symbol = request.by == GroupBy::Symbol;
-    let column = GroupBy::ALL.iter().find(|b| b.1 == request.by).map_or("namespace", |b| b.0);
-    let mut columns = vec!["change", "old", "new", "what", column];
-    columns.extend(by_symbol.then_some("module"));
-    let mut table = Table::new("diff", "", &columns);
-    let number = |n: i64| u64::try_from(n).map_or(Cell::Delta(n), Cell::Number);
+    let mut table = Table::new("diff", "", &["change", "old", "new", "what", request.by.column(), "module"]);
     let [mut added, mut removed, mut grown, mut shrunk] = [0i64; 4];
     for (name, module, from, to) in changes {
         let change = to - from;
@@ -292,17 +254,15 @@ fn table(
             _ => ("shrunk", &mut shrunk),
         };
         *sum += change;
-        let mut row =
-            vec![Cell::Delta(change), number(*from), number(*to), Cell::text(what), Cell::text(name)];
-        row.extend(by_symbol.then(|| Cell::text(module)));
-        table.row(row);
+        table.row(row![Cell::Delta(change), Cell::bytes(*from), Cell::bytes(*to), what, name, module]);
     }
     let [old, new] = totals;
     table.limit(rows(request, ROWS));
-    let mut total =
-        vec![Cell::Delta(new - old), number(old), number(new), Cell::text(""), Cell::text("total")];
-    total.extend(by_symbol.then_some(Cell::Nothing));
-    table.total = Some(total);
+    table.total =
+        Some(row![Cell::Delta(new - old), Cell::bytes(old), Cell::bytes(new), "", "total", Cell::Nothing]);
+    if request.by != GroupBy::Symbol {
+        table = table.without("module");
+    }
     let shown = |n: i64| count(n.unsigned_abs());
     let sign = if new < old { '-' } else { '+' };
     let signed = |n: i64| format!("{}{}", if n < 0 { "-" } else { "+" }, shown(n));
@@ -357,7 +317,7 @@ const REASONS: [(&str, &str); 6] = [
     ("excluded", "no output has it (SHF_EXCLUDE)"),
 ];
 
-fn reason(atom: &Atom<'_>) -> Option<usize> {
+fn reason(atom: &Atom) -> Option<usize> {
     match atom.state {
         AtomState::Kept => None,
         _ if atom.size == 0 => None,
@@ -370,7 +330,7 @@ fn reason(atom: &Atom<'_>) -> Option<usize> {
     }
 }
 
-pub(crate) fn garbage(model: &Model<'_>, request: &Request) -> Answer {
+pub(crate) fn garbage(model: &Model, request: &Request) -> Answer {
     let mut by_reason = [(0u64, 0u64); REASONS.len()];
     let mut items: Vec<Item> = Vec::new();
     for (i, atom) in model.atoms.iter().enumerate() {
@@ -385,21 +345,17 @@ pub(crate) fn garbage(model: &Model<'_>, request: &Request) -> Answer {
     }
     let mut reasons = Table::new("reasons", "by reason", &["bytes", "atoms", "reason", "what"]);
     for ((name, what), (bytes, atoms)) in REASONS.iter().zip(by_reason).filter(|r| r.1.1 > 0) {
-        reasons.row(vec![Cell::Number(bytes), Cell::Number(atoms), Cell::text(*name), Cell::text(*what)]);
+        reasons.row(row![bytes, atoms, *name, *what]);
     }
     let duplicates = by_reason.first().map_or(0, |r| r.0);
     let total = by_reason.iter().map(|r| r.0).sum::<u64>() - duplicates;
-    let column = GroupBy::ALL.iter().find(|b| b.1 == request.by).map_or("namespace", |b| b.0);
-    let mut columns = vec!["bytes", "atoms", column];
-    columns.extend((request.by == GroupBy::Symbol).then_some("in"));
-    let mut table = Table::new("garbage", "the largest", &columns);
+    let mut table = Table::new("garbage", "the largest", &["bytes", "atoms", request.by.column(), "in"]);
     for sum in sums(model, &items, request.by, request.depth.unwrap_or(1)) {
-        let module = sum.module.and_then(|m| model.modules.get(m as usize));
-        let module = module.map(|m| m.short()).unwrap_or_default();
-        let mut row =
-            vec![Cell::Number(sum.bytes.unsigned_abs()), Cell::Number(sum.atoms), Cell::Text(sum.name)];
-        row.extend((request.by == GroupBy::Symbol).then_some(Cell::Text(module)));
-        table.row(row);
+        let module = sum.module(model).map(ModuleReport::short).unwrap_or_default();
+        table.row(row![sum.bytes.unsigned_abs(), sum.atoms, sum.name, module]);
+    }
+    if request.by != GroupBy::Symbol {
+        table = table.without("in");
     }
     table.limit(rows(request, ROWS));
     let what = match model.report.pruned {
@@ -426,7 +382,7 @@ pub(crate) fn garbage(model: &Model<'_>, request: &Request) -> Answer {
 }
 
 /// The treatment of copies of an atom by the linker.
-fn joined(model: &Model<'_>, atom: &Atom<'_>) -> &'static str {
+fn joined(model: &Model, atom: &Atom) -> &'static str {
     let foldable = matches!(&*atom.kind, "code" | "rodata");
     match &*model.report.linker.icf {
         _ if atom.merge => "merged",
@@ -436,12 +392,12 @@ fn joined(model: &Model<'_>, atom: &Atom<'_>) -> &'static str {
     }
 }
 
-pub(crate) fn duplicates(model: &Model<'_>, request: &Request) -> Answer {
+pub(crate) fn duplicates(model: &Model, request: &Request) -> Answer {
     let mut found: Vec<(u64, Vec<u32>)> = Vec::new();
-    for group in &model.duplicates {
-        let placed = |a: &u32| model.atoms.get(*a as usize).is_some_and(|a| a.placed.is_some());
+    for group in &model.report.duplicates {
+        let placed = |a: &u32| model.atom(*a).is_some_and(|a| a.placed.is_some());
         let copies: Vec<u32> = group.iter().copied().filter(placed).collect();
-        let size = copies.first().and_then(|a| model.atoms.get(*a as usize)).map_or(0, |a| a.size);
+        let size = copies.first().and_then(|a| model.atom(*a)).map_or(0, |a| a.size);
         if copies.len() > 1 {
             found.push((size.saturating_mul(copies.len() as u64 - 1), copies));
         }
@@ -451,7 +407,7 @@ pub(crate) fn duplicates(model: &Model<'_>, request: &Request) -> Answer {
     let mut table = Table::new("duplicates", "", &columns);
     let (mut waste, mut joined_bytes) = (0u64, 0u64);
     for (bytes, copies) in &found {
-        let atoms: Vec<&Atom<'_>> = copies.iter().filter_map(|a| model.atoms.get(*a as usize)).collect();
+        let atoms: Vec<&Atom> = copies.iter().filter_map(|a| model.atom(*a)).collect();
         let Some(first) = atoms.first() else { continue };
         let state = joined(model, first);
         let sum = if state.is_empty() { &mut waste } else { &mut joined_bytes };
@@ -460,17 +416,17 @@ pub(crate) fn duplicates(model: &Model<'_>, request: &Request) -> Answer {
         names.dedup();
         let mut modules: Vec<String> = Vec::new();
         for atom in &atoms {
-            let module = model.modules.get(atom.module as usize).map(|m| m.short()).unwrap_or_default();
+            let module = model.module_name(atom);
             modules.extend((!modules.contains(&module)).then_some(module));
         }
-        table.row(vec![
-            Cell::Number(*bytes),
-            Cell::Number(copies.len() as u64),
-            Cell::Number(first.size),
-            Cell::text(&*first.kind),
-            Cell::text(state),
-            Cell::Text(listed(&names)),
-            Cell::Text(listed(&modules)),
+        table.row(row![
+            *bytes,
+            copies.len() as u64,
+            first.size,
+            &*first.kind,
+            state,
+            listed(&names),
+            listed(&modules),
         ]);
     }
     table.limit(rows(request, ROWS));

@@ -1,6 +1,5 @@
 //! From the owners of a file's bytes to a [`Model`]: one atom for the bytes of each owner in each part of the file.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -13,8 +12,8 @@ use crate::audit::model::{Atom, AtomState, ElfKind, Model, UNKNOWN_MODULE, sum};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::archive;
 use crate::inputs::recognise::{ARCHIVE, THIN_ARCHIVE};
-use crate::report::contents::PartReport;
-use crate::report::{FixedWord, ModuleReport, Report, contents};
+use crate::report::contents::{FileReport, PartReport};
+use crate::report::{AtomReport, FixedWord, ModuleReport, Report, contents};
 
 /// Zeros of data that are fewer than this are padding.
 const MOST_PADDING: u64 = 64;
@@ -28,7 +27,7 @@ pub(in crate::audit) fn is_auditable(start: &[u8]) -> bool {
 ///
 /// # Errors
 /// The file is damaged, of another machine, or a thin archive.
-pub(in crate::audit) fn read<'a>(path: &str, data: &'a [u8]) -> Result<Model<'a>> {
+pub(in crate::audit) fn read(path: &str, data: &[u8]) -> Result<Model> {
     let mut builder = ModelBuilder::default();
     let kind = if is_elf(data) {
         let file = AuditedFile::read(data).map_err(|e| e.in_file(path))?;
@@ -48,16 +47,16 @@ pub(in crate::audit) fn read<'a>(path: &str, data: &'a [u8]) -> Result<Model<'a>
 }
 
 #[derive(Default)]
-struct ModelBuilder<'a> {
+struct ModelBuilder {
     parts: Vec<PartReport>,
     /// Parts of one name, category and kind of an archive's members are one.
     part_at: FxHashMap<(String, FixedWord, FixedWord, bool), u32>,
-    atoms: Vec<Atom<'a>>,
+    atoms: Vec<Atom>,
     modules: Vec<ModuleReport>,
     duplicates: Vec<Vec<u32>>,
 }
 
-impl<'a> ModelBuilder<'a> {
+impl ModelBuilder {
     fn module(&mut self, name: String, archive: Option<&str>) -> u32 {
         let archive = archive.map(str::to_owned);
         self.modules.push(ModuleReport { name, archive, ..ModuleReport::default() });
@@ -88,7 +87,7 @@ impl<'a> ModelBuilder<'a> {
     }
 
     /// The members of an archive and the bytes between them.
-    fn archive(&mut self, path: &str, data: &'a [u8]) -> Result<()> {
+    fn archive(&mut self, path: &str, data: &[u8]) -> Result<()> {
         let damaged = |e: String| Error::new(Stage::Load, format!("is a damaged archive: {e}")).in_file(path);
         let read = archive::parse(data).map_err(damaged)?;
         if read.thin {
@@ -115,7 +114,7 @@ impl<'a> ModelBuilder<'a> {
     }
 
     /// Add what the owners of a file have. All of an object is of `module`.
-    fn file(&mut self, file: &AuditedFile<'a>, module: Option<u32>) {
+    fn file(&mut self, file: &AuditedFile<'_>, module: Option<u32>) {
         let (owners, coverage) = attributed(file);
         let first = self.modules.len() as u32;
         if module.is_none() {
@@ -170,7 +169,7 @@ impl<'a> ModelBuilder<'a> {
                 "rodata" => "rodata",
                 _ => "data",
             };
-            self.atom(owner.name.clone(), kind, part, group.iter().map(|p| p.2).sum(), of_owner(owner));
+            self.atom(owner.name.as_deref(), kind, part, group.iter().map(|p| p.2).sum(), of_owner(owner));
         }
         for group in duplicate_groups(file, &owners, &coverage) {
             let atoms = group.iter().filter_map(|o| atom_of.get(o).copied()).collect();
@@ -179,7 +178,7 @@ impl<'a> ModelBuilder<'a> {
     }
 
     /// The parts of a file with their places.
-    fn parts_of(&mut self, file: &AuditedFile<'a>) -> Vec<(u32, Range<u64>)> {
+    fn parts_of(&mut self, file: &AuditedFile<'_>) -> Vec<(u32, Range<u64>)> {
         let mut found = Vec::new();
         let mut end = 0u64;
         for part in contents::file(file.data).parts {
@@ -210,23 +209,23 @@ impl<'a> ModelBuilder<'a> {
         found
     }
 
-    fn atom(&mut self, name: Option<Cow<'a, str>>, kind: &'static str, part: u32, size: u64, module: u32) {
-        let section = self.parts.get(part as usize).map_or(Cow::Borrowed(""), |p| Cow::Owned(p.name.clone()));
-        self.atoms.push(Atom {
+    fn atom(&mut self, name: Option<&str>, kind: &'static str, part: u32, size: u64, module: u32) {
+        let section = self.parts.get(part as usize).map_or(String::new(), |p| p.name.clone());
+        let report = AtomReport {
             module,
             section,
-            section_index: None,
-            offset: 0,
             size,
-            kind: Cow::Borrowed(kind),
+            kind: kind.into(),
             state: AtomState::Kept,
-            discarded: false,
-            merge: false,
             linker_live: true,
+            symbols: name.map(str::to_owned).into_iter().collect(),
+            ..AtomReport::default()
+        };
+        self.atoms.push(Atom {
+            report,
             main: name.is_some().then_some(0),
-            symbols: name.into_iter().collect(),
-            shares: Vec::new(),
             placed: Some(part),
+            ..Atom::default()
         });
     }
 
@@ -244,12 +243,13 @@ impl<'a> ModelBuilder<'a> {
         let mut kept = number.iter();
         self.modules.retain(|_| kept.next().is_some_and(Option::is_some));
         for atom in &mut self.atoms {
-            atom.module = number.get(atom.module as usize).copied().flatten().unwrap_or(atom.module);
+            let module = &mut atom.report.module;
+            *module = number.get(*module as usize).copied().flatten().unwrap_or(*module);
         }
     }
 
     /// The model, once it is sure that no byte is counted twice or not at all.
-    fn model(mut self, path: &str, length: u64, kind: ElfKind) -> Result<Model<'a>> {
+    fn model(mut self, path: &str, length: u64, kind: ElfKind) -> Result<Model> {
         self.forget_empty_modules();
         let wrong = |what: String| Error::new(Stage::Report, format!("internal error: {what}")).in_file(path);
         let bytes = sum(self.parts.iter().map(|p| p.bytes));
@@ -271,20 +271,20 @@ impl<'a> ModelBuilder<'a> {
                 return Err(wrong(format!("{} has {most} bytes, and {taken} are attributed", part.name)));
             }
         }
+        let file = FileReport { size: length, blake3: String::new(), parts: self.parts };
         Ok(Model {
             path: path.to_owned(),
-            report: Report { output: path.to_owned(), ..Report::default() },
+            report: Report {
+                output: path.to_owned(),
+                modules: self.modules,
+                duplicates: self.duplicates,
+                file: Some(file),
+                ..Report::default()
+            },
             elf: Some(kind),
-            modules: self.modules,
             atoms: self.atoms,
-            kinds: Vec::new(),
             edges: Vec::new(),
-            imports: Vec::new(),
             import_edges: Vec::new(),
-            duplicates: self.duplicates,
-            parts: self.parts,
-            file_size: Some(length),
-            file_hash: None,
         })
     }
 }

@@ -68,8 +68,8 @@ struct Removed {
 }
 
 impl Removed {
-    fn new(model: &Model<'_>, strings: &mut Strings) -> Self {
-        let mut all: Vec<&Atom<'_>> = model
+    fn new(model: &Model, strings: &mut Strings) -> Self {
+        let mut all: Vec<&Atom> = model
             .atoms
             .iter()
             .filter(|a| a.state == AtomState::Dropped && a.size > 0 && !a.is_zero())
@@ -77,7 +77,7 @@ impl Removed {
         all.sort_by_key(|a| Reverse(a.size));
         let list = all.iter().take(MOST_REMOVED).map(|a| {
             let name = a.name().map_or_else(|| Cow::Owned(format!("[{}]", a.section)), Cow::Borrowed);
-            let module = model.modules.get(a.module as usize).map_or_else(String::new, ModuleReport::full);
+            let module = model.module_of(a).map_or_else(String::new, ModuleReport::full);
             (strings.of(&name), strings.of(&module), a.size)
         });
         let list = list.collect();
@@ -157,13 +157,13 @@ struct Row {
 }
 
 /// The items by key, each key once.
-fn rows(model: &Model<'_>, numbers: &[u32], view: View) -> Result<Vec<Row>> {
+fn rows(model: &Model, numbers: &[u32], view: View) -> Result<Vec<Row>> {
     let (names, spaces) =
         (ItemNames::new(model, GroupBy::Symbol, 1), ItemNames::new(model, GroupBy::Namespace, usize::MAX));
     let mut rows: Vec<Row> = Vec::new();
     for item in items(model, view)? {
-        let atom = item.atom.and_then(|a| model.atoms.get(a as usize));
-        let part = model.parts.get(item.part as usize);
+        let atom = item.atom.and_then(|a| model.atom(a));
+        let part = model.parts().get(item.part as usize);
         let module = atom.and_then(|a| numbers.get(a.module as usize).copied());
         let section = part.map(|p| p.name.to_string()).unwrap_or_default();
         rows.push(Row {
@@ -189,8 +189,8 @@ fn rows(model: &Model<'_>, numbers: &[u32], view: View) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-struct PageBuilder<'m, 'a> {
-    model: &'m Model<'a>,
+struct PageBuilder<'m> {
+    model: &'m Model,
     strings: Strings,
     /// The modules of the new report, then those that only the old one has.
     modules: Vec<(i64, u32)>,
@@ -200,10 +200,10 @@ struct PageBuilder<'m, 'a> {
     live: Vec<u32>,
 }
 
-impl PageBuilder<'_, '_> {
+impl PageBuilder<'_> {
     /// Number the modules of a report by `numbers`.
-    fn modules(&mut self, model: &Model<'_>, numbers: &[u32]) {
-        for (module, number) in model.modules.iter().zip(numbers) {
+    fn modules(&mut self, model: &Model, numbers: &[u32]) {
+        for (module, number) in model.report.modules.iter().zip(numbers) {
             if *number as usize == self.modules.len() {
                 let archive = module.archive.as_ref().map_or(-1, |a| i64::from(self.strings.of(a)));
                 self.modules.push((archive, self.strings.of(&module.name)));
@@ -238,8 +238,8 @@ impl PageBuilder<'_, '_> {
         items.atoms.push(row.atoms);
     }
 
-    fn items(&mut self, old: Option<&Model<'_>>, view: View) -> Result<Items> {
-        let paths = |model: &Model<'_>| model.modules.iter().map(ModuleReport::full).collect::<Vec<_>>();
+    fn items(&mut self, old: Option<&Model>, view: View) -> Result<Items> {
+        let paths = |model: &Model| model.report.modules.iter().map(ModuleReport::full).collect::<Vec<_>>();
         let matched = matching::files(&old.map(paths).unwrap_or_default(), &paths(self.model));
         self.modules(self.model, &matched.new);
         if let Some(old) = old {
@@ -291,7 +291,7 @@ impl PageBuilder<'_, '_> {
 
     fn edges(&self) -> Edges {
         let model = self.model;
-        let kinds = model.kinds.iter().map(|k| k.to_string()).collect();
+        let kinds = model.report.graph.kinds.iter().map(|k| k.to_string()).collect();
         let mut edges = Edges { kinds, start: vec![0], ..Edges::default() };
         let mut from = 0u32;
         let held = model.edges.iter().filter(|e| e.flags & HOLDS != 0);
@@ -314,11 +314,11 @@ impl PageBuilder<'_, '_> {
 ///
 /// # Errors
 /// A report says nothing of its file.
-pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>, all: bool) -> Result<String> {
-    let models: Vec<&Model<'_>> = std::iter::once(model).chain(old).collect();
+pub(super) fn page(model: &Model, old: Option<&Model>, all: bool) -> Result<String> {
+    let models: Vec<&Model> = std::iter::once(model).chain(old).collect();
     let view = View::new(&models, all, false);
     let mut next = 0;
-    let number = |a: &Atom<'_>| {
+    let number = |a: &Atom| {
         if a.state == AtomState::Dropped || model.elf.is_some() {
             return NONE;
         }
@@ -409,11 +409,11 @@ struct Imports {
 
 impl Imports {
     /// `live` is the number in the page of an atom of the report.
-    fn new(model: &Model<'_>, strings: &mut Strings, live: impl Fn(u32) -> Option<u32>) -> Self {
+    fn new(model: &Model, strings: &mut Strings, live: impl Fn(u32) -> Option<u32>) -> Self {
         let mut imports = Imports::default();
         for (import, edges) in model.used_imports() {
             imports.name.push(strings.of(&demangle(&import.symbol)));
-            imports.by.push(strings.of(import.definer.name()));
+            imports.by.push(strings.of(import.definer()));
             imports.start.push(imports.from.len() as u32);
             for (edge, from) in edges.iter().filter_map(|e| Some((e, live(e.from)?))) {
                 imports.from.push(from);
