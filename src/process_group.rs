@@ -114,6 +114,15 @@ fn signal_group(leader: &Child, signal: Signal) {
     let _ = kill_process_group(Pid::from_child(leader), signal);
 }
 
+/// A folder for temporary files, which is removed with the result.
+///
+/// # Errors
+/// It can't be made.
+pub(crate) fn temporary_folder(stage: Stage, name: &str) -> Result<tempfile::TempDir> {
+    let folder = tempfile::Builder::new().prefix(&format!("lto-prune-{name}")).tempdir();
+    folder.map_err(|e| Error::io(stage, std::env::temp_dir(), "make a folder in", e))
+}
+
 /// Run a command to its end.
 ///
 /// # Errors

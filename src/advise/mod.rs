@@ -17,7 +17,7 @@ use crate::args::{Environment, help, linker};
 use crate::audit;
 use crate::config::Flavor;
 use crate::error::{Error, Result, Stage};
-use crate::process_group::Signals;
+use crate::process_group::{Signals, temporary_folder};
 use command::LinkCommand;
 use laboratory::{AdviseOptions, Ended, Laboratory};
 use text::LinkSituation;
@@ -34,8 +34,7 @@ pub fn main(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     };
     let signals =
         Signals::watch().map_err(|e| Error::io(Stage::Arguments, "advise", "wait for signals", e))?;
-    let folder = tempfile::Builder::new().prefix("lto-prune-advise-").tempdir();
-    let folder = folder.map_err(|e| Error::io(Stage::Link, std::env::temp_dir(), "make a folder in", e))?;
+    let folder = temporary_folder(Stage::Link, "advise-")?;
     // The folder is removed before a signal ends this program.
     match advise(options, folder, signals, env) {
         Ok(status) => Ok(status),

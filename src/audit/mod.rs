@@ -194,8 +194,7 @@ fn read_text(path: &Path) -> Result<String> {
 
 /// Link as `lto-prune LINE` does, into a temporary folder, for the report.
 fn link(line: &[OsString], env: &Environment<'_>) -> Result<AuditedLink> {
-    let folder = tempfile::Builder::new().prefix("lto-prune-audit-").tempdir();
-    let folder = folder.map_err(|e| Error::io(Stage::Link, std::env::temp_dir(), "make a folder in", e))?;
+    let folder = crate::process_group::temporary_folder(Stage::Link, "audit-")?;
     let output = folder.path().join(output_name(line));
     let report = folder.path().join("report.json");
     let mut words = without_output(line);
