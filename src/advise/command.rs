@@ -46,95 +46,41 @@ const BUILDERS: &[&str] =
 /// Options that make a driver stop before the link.
 const NO_LINK: &[&str] = &["-c", "-S", "-E", "-M", "-MM", "-fsyntax-only"];
 /// Driver options that name a file to write, or its parts, by the next word.
+#[rustfmt::skip]
 const DRIVER_WRITES: &[&str] = &[
-    "--serialize-diagnostics",
-    "-MF",
-    "-MJ",
-    "-MQ",
-    "-MT",
-    "-aux-info",
-    "-dumpbase",
-    "-dumpbase-ext",
-    "-dumpdir",
-    "-serialize-diagnostics",
+    "--serialize-diagnostics", "-MF", "-MJ", "-MQ", "-MT", "-aux-info", "-dumpbase", "-dumpbase-ext",
+    "-dumpdir", "-serialize-diagnostics",
 ];
 /// Prefixes of driver options that write files, in one word.
+#[rustfmt::skip]
 const DRIVER_WRITE_PREFIXES: &[&str] = &[
-    "-MD",
-    "-MF",
-    "-MG",
-    "-MJ",
-    "-MMD",
-    "-MP",
-    "-MQ",
-    "-MT",
-    "-Wp,-M",
-    "-fcallgraph-info",
-    "-fcrash-diagnostics-dir",
-    "-fdiagnostics-add-output=",
-    "-fdiagnostics-format=json-file",
-    "-fdiagnostics-format=sarif-file",
-    "-fdiagnostics-set-output=",
-    "-fdump-",
-    "-flto-incremental=",
-    "-foptimization-record-file=",
-    "-fopt-info",
-    "-fproc-stat-report",
-    "-fprofile-note=",
-    "-fsave-optimization-record",
-    "-fstack-usage",
-    "-ftime-trace",
-    "-save-stats",
-    "-save-temps",
-    "--save-stats",
-    "--save-temps",
-    "-time=",
+    "-MD", "-MF", "-MG", "-MJ", "-MMD", "-MP", "-MQ", "-MT", "-Wp, -M", "-fcallgraph-info",
+    "-fcrash-diagnostics-dir", "-fdiagnostics-add-output=", "-fdiagnostics-format=json-file",
+    "-fdiagnostics-format=sarif-file", "-fdiagnostics-set-output=", "-fdump-", "-flto-incremental=",
+    "-foptimization-record-file=", "-fopt-info", "-fproc-stat-report", "-fprofile-note=",
+    "-fsave-optimization-record", "-fstack-usage", "-ftime-trace", "-save-stats", "-save-temps",
+    "--save-stats", "--save-temps", "-time=",
 ];
 /// Linker options that name a file to write, by `=` or the next word.
+#[rustfmt::skip]
 const LINKER_WRITES: &[&str] = &[
-    "Map",
-    "dependency-file",
-    "error-handling-script",
-    "lto-obj-path",
-    "opt-remarks-filename",
-    "out-implib",
-    "print-symbol-counts",
-    "print-symbol-order",
-    "reproduce",
-    "write-gc-stats",
+    "Map", "dependency-file", "error-handling-script", "lto-obj-path", "opt-remarks-filename", "out-implib",
+    "print-symbol-counts", "print-symbol-order", "reproduce", "write-gc-stats",
 ];
 /// Linker options that write files, in one word.
+#[rustfmt::skip]
 const LINKER_WRITE_FLAGS: &[&str] = &[
-    "print-archive-stats",
-    "prune-emit",
-    "prune-limit-log",
-    "prune-log",
-    "prune-plan",
-    "prune-remarks",
-    "prune-report",
-    "prune-repro",
-    "repro",
-    "save-temps",
-    "separate-debug-file",
-    "thinlto-cache-dir",
-    "thinlto-emit-imports-files",
-    "thinlto-index-only",
-    "time-trace",
-    "why-extract",
+    "print-archive-stats", "prune-emit", "prune-limit-log", "prune-log", "prune-plan", "prune-remarks",
+    "prune-report", "prune-repro", "repro", "save-temps", "separate-debug-file", "thinlto-cache-dir",
+    "thinlto-emit-imports-files", "thinlto-index-only", "time-trace", "why-extract",
 ];
 /// Linker options that write a file only if they have a value.
 const LINKER_WRITE_VALUES: &[&str] = &["print-gc-sections", "print-icf-sections"];
 /// Prefixes of the options of an LTO plugin that write files.
+#[rustfmt::skip]
 const PLUGIN_WRITES: &[&str] = &[
-    "cache-dir=",
-    "dwo_dir=",
-    "obj-path=",
-    "opt-remarks-filename=",
-    "save-temps",
-    "stats-file=",
-    "thinlto-emit-imports-files",
-    "thinlto-index-only",
-    "time-trace",
+    "cache-dir=", "dwo_dir=", "obj-path=", "opt-remarks-filename=", "save-temps", "stats-file=",
+    "thinlto-emit-imports-files", "thinlto-index-only", "time-trace",
 ];
 
 impl LinkWord {

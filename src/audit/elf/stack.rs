@@ -17,29 +17,12 @@ use crate::audit::find::is_called;
 use crate::error::{Error, Result, Stage};
 
 /// Imports from the C and C++ libraries that never return.
+#[rustfmt::skip]
 const FINAL: [&str; 22] = [
-    "abort",
-    "exit",
-    "_exit",
-    "_Exit",
-    "quick_exit",
-    "longjmp",
-    "siglongjmp",
-    "__longjmp_chk",
-    "__stack_chk_fail",
-    "__assert_fail",
-    "__chk_fail",
-    "__fortify_fail",
-    "_Unwind_Resume",
-    "__cxa_throw",
-    "__cxa_rethrow",
-    "__cxa_bad_cast",
-    "_ZSt9terminatev",
-    "__cxa_bad_typeid",
-    "__cxa_pure_virtual",
-    "__cxa_throw_bad_array_new_length",
-    "pthread_exit",
-    "thrd_exit",
+    "abort", "exit", "_exit", "_Exit", "quick_exit", "longjmp", "siglongjmp", "__longjmp_chk",
+    "__stack_chk_fail", "__assert_fail", "__chk_fail", "__fortify_fail", "_Unwind_Resume", "__cxa_throw",
+    "__cxa_rethrow", "__cxa_bad_cast", "_ZSt9terminatev", "__cxa_bad_typeid", "__cxa_pure_virtual",
+    "__cxa_throw_bad_array_new_length", "pthread_exit", "thrd_exit",
 ];
 
 /// The function that a call or pointer leads to.
