@@ -113,16 +113,14 @@ pub(crate) fn items(model: &Model, view: View) -> Result<Vec<Item>> {
     let mut taken = vec![0i64; model.parts().len()];
     let mut items = Vec::with_capacity(model.atoms.len());
     for (i, atom) in model.atoms.iter().enumerate() {
-        let part = atom.placed.and_then(|p| model.parts().get(p as usize));
+        let part = atom.placed.map(|p| model.part(p));
         let bytes = match view {
             View::Zero => zero_bytes(model, atom),
             View::Loaded if !part.is_some_and(|p| p.loaded) => 0,
             View::Loaded | View::File => model.file_bytes(atom),
         } as i64;
         let Some(part) = atom.placed.filter(|_| bytes > 0) else { continue };
-        if let Some(sum) = taken.get_mut(part as usize) {
-            *sum += bytes;
-        }
+        taken[part as usize] += bytes;
         divide(atom, i as u32, part, bytes, &mut items);
     }
     for (i, (part, taken)) in model.parts().iter().zip(&taken).enumerate() {
@@ -148,7 +146,7 @@ pub(crate) fn divide(atom: &Atom, number: u32, part: u32, bytes: i64, items: &mu
 }
 
 fn zero_bytes(model: &Model, atom: &Atom) -> u64 {
-    let part = atom.placed.and_then(|p| model.parts().get(p as usize));
+    let part = atom.placed.map(|p| model.part(p));
     if part.is_some_and(|p| p.category == "bss") && atom.is_zero() { atom.size } else { 0 }
 }
 
@@ -180,7 +178,7 @@ impl<'m> ItemNames<'m> {
 
     pub(crate) fn of(&self, item: &Item) -> String {
         let part = self.model.parts().get(item.part as usize);
-        let atom = item.atom.and_then(|a| self.model.atom(a));
+        let atom = item.atom.map(|a| self.model.atom(a));
         match (self.by, atom, part) {
             (GroupBy::Section, _, Some(part)) => part.name.clone(),
             (GroupBy::Category, _, Some(part)) => part.category.clone().into_owned(),
@@ -194,10 +192,9 @@ impl<'m> ItemNames<'m> {
     /// Whether an atom of a file without a report has the name of its section.
     fn is_of_section(&self, atom: &Atom) -> bool {
         let is_of_file = matches!(self.by, GroupBy::Module | GroupBy::Archive);
-        let module = self.model.module_of(atom);
         self.model.elf.is_some()
             && atom.symbols.is_empty()
-            && !(is_of_file && module.is_some_and(|m| m.name != UNKNOWN_MODULE))
+            && !(is_of_file && self.model.module_of(atom).name != UNKNOWN_MODULE)
     }
 
     /// The name of an atom, or of the share of one of its symbols.
@@ -205,8 +202,8 @@ impl<'m> ItemNames<'m> {
         let linker_name = share.map_or(atom.name(), |s| atom.symbols.get(s).map(String::as_str));
         let module = self.model.module_of(atom);
         match self.by {
-            GroupBy::Module => module.map(|m| m.full()).unwrap_or_default(),
-            GroupBy::Archive => match module.and_then(|m| m.archive.as_ref()) {
+            GroupBy::Module => module.full(),
+            GroupBy::Archive => match &module.archive {
                 Some(archive) => archive.clone(),
                 None if self.model.elf.is_some_and(|kind| kind != ElfKind::Object) => {
                     "[no archive]".to_owned()
@@ -226,7 +223,7 @@ impl<'m> ItemNames<'m> {
                 }
                 Some(s) => {
                     let name = demangle::demangle(s);
-                    let of_unit = || demangle::crate_of_unit(&module?.name).map(str::to_owned);
+                    let of_unit = || demangle::crate_of_unit(&module.name).map(str::to_owned);
                     let found = demangle::namespace(&name, self.depth);
                     let is_rust = found.is_none() || demangle::is_rust(s);
                     match found.or_else(of_unit) {
@@ -305,7 +302,7 @@ pub(crate) struct AttributedSize {
 
 impl AttributedSize {
     pub(crate) fn module<'m>(&self, model: &'m Model) -> Option<&'m ModuleReport> {
-        model.report.modules.get(self.module? as usize)
+        Some(&model.report.modules[self.module? as usize])
     }
 }
 
@@ -314,9 +311,8 @@ pub(crate) fn sums(model: &Model, items: &[Item], by: GroupBy, depth: usize) -> 
     let names = ItemNames::new(model, by, depth);
     let mut rows: Vec<(String, Option<u32>, i64, u64)> = Vec::with_capacity(items.len());
     for item in items {
-        let atom = item.atom.and_then(|a| model.atom(a));
-        let is_known =
-            |m: &u32| model.report.modules.get(*m as usize).is_none_or(|m| m.name != UNKNOWN_MODULE);
+        let atom = item.atom.map(|a| model.atom(a));
+        let is_known = |m: &u32| model.report.modules[*m as usize].name != UNKNOWN_MODULE;
         let module = atom.map(|a| a.module).filter(is_known);
         // An atom that symbols share is one.
         let first = atom.is_some_and(|a| item.symbol == a.shares.first().map(|s| s.0) && !a.is_entry());

@@ -11,7 +11,7 @@ use crate::inputs::glob::Glob;
 
 use super::attribute::place;
 use super::demangle::{self, demangle};
-use super::model::{AtomState, Model, ModuleReport};
+use super::model::{Atom, AtomState, Model, ModuleReport};
 use crate::report::imports::ImportReport;
 
 /// The atoms with a name, ascending.
@@ -41,7 +41,7 @@ pub(crate) fn find(model: &Model, name: &str) -> Result<Vec<u32>> {
         };
         return Err(Error::new(Stage::Report, message).in_file(model.path.clone()));
     }
-    let discarded = |a: &u32| model.atom(*a).is_none_or(|a| a.discarded);
+    let discarded = |a: &u32| model.atom(*a).discarded;
     if !found.iter().all(discarded) {
         found.retain(|a| !discarded(a));
     }
@@ -123,8 +123,8 @@ impl<'m> DemangledNames<'m> {
                 [symbol, shown, demangle::qualified(shown)].iter().any(|n| glob.matches(n.as_bytes()))
             },
         ];
-        let is_of = |atom: &super::model::Atom| self.model.module_of(atom).is_some_and(of);
-        let some = |has: &dyn Fn(usize, &super::model::Atom) -> bool| -> Vec<u32> {
+        let is_of = |atom: &Atom| of(self.model.module_of(atom));
+        let some = |has: &dyn Fn(usize, &Atom) -> bool| -> Vec<u32> {
             let atoms = self.model.atoms.iter().enumerate();
             atoms.filter(|(i, atom)| is_of(atom) && has(*i, atom)).map(|(i, _)| i as u32).collect()
         };

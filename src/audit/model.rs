@@ -175,17 +175,18 @@ impl Report {
 }
 
 impl Model {
-    pub(crate) fn atom(&self, position: u32) -> Option<&Atom> {
-        self.atoms.get(position as usize)
+    /// The atom at a position that is no import's.
+    pub(crate) fn atom(&self, position: u32) -> &Atom {
+        &self.atoms[position as usize]
     }
 
-    pub(crate) fn module_of(&self, atom: &Atom) -> Option<&ModuleReport> {
-        self.report.modules.get(atom.module as usize)
+    pub(crate) fn module_of(&self, atom: &Atom) -> &ModuleReport {
+        &self.report.modules[atom.module as usize]
     }
 
     /// The module of an atom as a linker writes it.
     pub(crate) fn module_name(&self, atom: &Atom) -> String {
-        self.module_of(atom).map(ModuleReport::short).unwrap_or_default()
+        self.module_of(atom).short()
     }
 
     /// The kind of an edge, in a word.
@@ -196,6 +197,10 @@ impl Model {
     /// The parts of the linked file; empty if the report doesn't have it.
     pub(crate) fn parts(&self) -> &[PartReport] {
         self.report.file.as_ref().map_or(&[], |file| &file.parts)
+    }
+
+    pub(crate) fn part(&self, number: u32) -> &PartReport {
+        &self.parts()[number as usize]
     }
 
     /// Length of the linked file; `None` if the report doesn't have it.
@@ -505,7 +510,7 @@ impl Model {
             sections.push((&part.name, i as u32));
         }
         sections.sort_unstable();
-        let is_zero = |part: u32| self.parts().get(part as usize).is_some_and(|p| p.bytes == 0 && p.size > 0);
+        let is_zero = |part: u32| self.part(part).bytes == 0 && self.part(part).size > 0;
         let find = |name: &str, zero: bool| {
             let at = sections.partition_point(|s| s.0 < name);
             let found = sections.iter().skip(at).take_while(|s| s.0 == name).map(|s| s.1);

@@ -124,9 +124,9 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table without a column.
+    /// The table without a column, the last one of the name.
     pub(crate) fn without(mut self, column: &str) -> Table {
-        if let Some(at) = self.columns.iter().position(|c| *c == column) {
+        if let Some(at) = self.columns.iter().rposition(|c| *c == column) {
             self.columns.remove(at);
             self.rows.iter_mut().chain(&mut self.total).for_each(|row| drop(row.remove(at)));
         }

@@ -304,10 +304,10 @@ fn named(model: &Model, items: &[Item], by: GroupBy, name: &str) -> Option<i64> 
         let atoms = find(model, name).ok()?;
         let of = |i: &&Item| i.atom.is_some_and(|a| atoms.binary_search(&a).is_ok());
         let shown = ItemNames::new(model, by, 1);
-        let is_shared = |i: &Item| i.atom.and_then(|a| model.atom(a)).is_some_and(|a| !a.shares.is_empty());
+        let is_shared = |i: &Item| i.atom.is_some_and(|a| !model.atom(a).shares.is_empty());
         // If several symbols share an atom, only the share with the name counts.
         let has_name = |i: &Item| {
-            let linker_name = i.symbol.zip(i.atom).and_then(|(s, a)| model.atom(a)?.symbols.get(s));
+            let linker_name = i.symbol.zip(i.atom).and_then(|(s, a)| model.atom(a).symbols.get(s));
             linker_name
                 .is_some_and(|n| n == name || is_called(&shown.of(i), name) || glob.matches(n.as_bytes()))
         };

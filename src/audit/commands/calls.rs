@@ -210,18 +210,11 @@ pub(crate) fn calls(model: &Model, request: &Request) -> Answer {
     found.sort_by_key(|(bytes, _, _)| std::cmp::Reverse(*bytes));
     for (bytes, atoms, site) in found {
         let caller = model.atom(site.caller);
-        let at = caller.map(|caller| match caller.section_index == Some(site.section) {
+        let at = match caller.section_index == Some(site.section) {
             true => place(model, caller, Some(site.offset)),
             false => format!("{} [section {}+{:#x}]", place(model, caller, None), site.section, site.offset),
-        });
-        table.row(row![
-            bytes,
-            atoms,
-            at.unwrap_or_default(),
-            caller.map(|caller| symbol(model, caller)).unwrap_or_default(),
-            &*site.state,
-            callees(model, site),
-        ]);
+        };
+        table.row(row![bytes, atoms, at, symbol(model, caller), &*site.state, callees(model, site)]);
     }
     table.limit(rows(request, ROWS));
     let mut sorted: Vec<(&str, u64)> = because.into_iter().collect();
@@ -261,7 +254,7 @@ fn callees(model: &Model, site: &CallSiteReport) -> String {
     if let Some(because) = &site.because {
         return because.clone();
     }
-    let own = site.targets.iter().filter_map(|t| model.atom(t.atom)).map(|a| symbol(model, a));
+    let own = site.targets.iter().map(|t| symbol(model, model.atom(t.atom)));
     let mut names: Vec<String> = own.chain(site.externals.iter().map(|e| demangle(e).into_owned())).collect();
     // Functions that can't be divided are one atom.
     names.dedup();

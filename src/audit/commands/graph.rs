@@ -114,7 +114,7 @@ pub(crate) fn answer(model: &Model, request: &Request) -> Answer {
 
 impl<'m> FunctionGraph<'m> {
     fn new(model: &'m Model) -> Self {
-        let is_function = |at: u32| model.atom(at).is_some_and(is_kept_function);
+        let is_function = |at: u32| model.atoms.get(at as usize).is_some_and(is_kept_function);
         let mut graph = FunctionGraph { model, nodes: BTreeSet::new(), edges: BTreeMap::new() };
         graph.nodes = (0..model.atoms.len() as u32).filter(|at| is_function(*at)).collect();
         let mut taken: BTreeSet<u32> = BTreeSet::new();
@@ -168,7 +168,7 @@ impl<'m> FunctionGraph<'m> {
     }
 
     fn name(&self, node: u32) -> String {
-        match (self.model.atom(node), self.model.import(node)) {
+        match (self.model.atoms.get(node as usize), self.model.import(node)) {
             (Some(atom), _) => symbol(self.model, atom),
             (None, Some(import)) => demangle(&import.symbol).into_owned(),
             (None, None) => ANY.to_owned(),
@@ -177,18 +177,15 @@ impl<'m> FunctionGraph<'m> {
 
     /// The kind of a node, and its module or library.
     fn what(&self, node: u32) -> (&'static str, String) {
-        match (self.model.atom(node), self.model.import(node)) {
-            (Some(atom), _) => {
-                let module = self.model.module_of(atom).map(|m| m.short());
-                ("function", module.unwrap_or_default())
-            }
+        match (self.model.atoms.get(node as usize), self.model.import(node)) {
+            (Some(atom), _) => ("function", self.model.module_name(atom)),
             (None, Some(import)) => ("import", import.definer().to_owned()),
             (None, None) => ("unknown", String::new()),
         }
     }
 
     fn bytes(&self, node: u32) -> u64 {
-        self.model.atom(node).map_or(0, |atom| atom.size)
+        self.model.atoms.get(node as usize).map_or(0, |atom| atom.size)
     }
 
     /// The graph in the language of Graphviz.

@@ -21,7 +21,7 @@ use crate::audit::evidence::{
 };
 use crate::audit::find::{find, is_module};
 use crate::audit::graph::{NumberedEdge, ROOT};
-use crate::audit::model::{Atom, AtomState, Model, ModuleReport};
+use crate::audit::model::{Atom, AtomState, Model};
 use crate::audit::table::{Answer, Cell, DocumentFormat, Format, Table, count};
 use crate::error::{Error, Result, Stage};
 use crate::hashing;
@@ -173,7 +173,7 @@ struct PresenceQuestion<'m> {
 impl<'m> PresenceQuestion<'m> {
     fn new(model: &'m Model, program: Result<&'m LinkedProgram, &String>, file_alone: bool) -> Self {
         let forms = |symbols: &'m [_]| symbols.iter().map(|s: &String| SymbolForms::new(s)).collect();
-        let of_runtime = |a: &Atom| model.module_of(a).is_some_and(ModuleReport::is_runtime);
+        let of_runtime = |a: &Atom| model.module_of(a).is_runtime();
         let names = |is: &dyn Fn(&Atom) -> bool| -> BTreeSet<&'m str> {
             model.atoms.iter().filter(|a| is(a)).flat_map(|a| a.symbols.iter().map(String::as_str)).collect()
         };
@@ -218,8 +218,7 @@ impl<'m> PresenceQuestion<'m> {
     fn atoms(&self, name: &str) -> (Vec<usize>, WantedFunction, bool) {
         let has = |wanted: &WantedFunction, module: &str| -> Vec<usize> {
             let is_of = |at: &usize| {
-                let module_of = self.model.atoms.get(*at).and_then(|a| self.model.module_of(a));
-                module.is_empty() || module_of.is_some_and(|m| is_module(m, module))
+                module.is_empty() || is_module(self.model.module_of(&self.model.atoms[*at]), module)
             };
             let named = self.symbols.iter().enumerate().filter(|(_, s)| s.iter().any(|s| wanted.is(s)));
             named.map(|(at, _)| at).filter(is_of).collect()
@@ -243,77 +242,77 @@ impl<'m> PresenceQuestion<'m> {
     }
 
     fn finding(&self, name: &str) -> PresenceFinding {
+        let (mut doubts, mut path) = (self.doubts.clone(), Vec::new());
+        let (verdict, because) = self.verdict(name, &mut doubts, &mut path);
+        PresenceFinding { name: name.to_owned(), verdict, because, doubts, path }
+    }
+
+    /// The verdict with its reason; the doubts and a shortest path to the function are added.
+    fn verdict(
+        &self,
+        name: &str,
+        doubts: &mut Vec<String>,
+        shortest: &mut Vec<NumberedEdge>,
+    ) -> (PresenceVerdict, String) {
         let (atoms, wanted, of_module) = self.atoms(name);
-        let finding = |verdict, because: String, doubts, path| PresenceFinding {
-            name: name.to_owned(),
-            verdict,
-            because,
-            doubts,
-            path,
-        };
-        let mut doubts = self.doubts.clone();
         let by_name = self.by_name(&wanted);
-        let (copies, removed_copies) = self.inlined(&wanted, &mut doubts);
+        let (copies, removed_copies) = self.inlined(&wanted, doubts);
         let also = if copies.is_empty() { String::new() } else { format!("; inlined into {copies}") };
         let model = self.model;
-        let atom = |at: usize| model.atoms.get(at);
+        let atom = |at: usize| &model.atoms[at];
         let in_file = |at: &&usize| {
-            let stub = model.report.pruned && atom(**at).is_some_and(|a| a.state == AtomState::Stub);
+            let stub = model.report.pruned && atom(**at).state == AtomState::Stub;
             self.present.get(**at) == Some(&true) && !stub
         };
         let kept: Vec<usize> = atoms.iter().filter(in_file).copied().collect();
-        let at = |list: &[usize]| some(list.iter().filter_map(|at| Some(place(model, atom(*at)?, None))));
+        let at = |list: &[usize]| some(list.iter().map(|at| place(model, atom(*at), None)));
         let paths = kept
             .iter()
             .filter_map(|at| self.question.graph.shortest(ROOT, Model::node(*at as u32), |_, _, _| true));
         if let Some(path) = paths.min_by_key(Vec::len) {
-            let shared = kept.iter().filter_map(|at| atom(*at)).map(|a| a.shares.len()).max().unwrap_or(0);
+            let shared = kept.iter().map(|at| atom(*at).shares.len()).max().unwrap_or(0);
             let whole = match shared {
                 0 => String::new(),
                 n => format!(", in a section that was left whole with {} symbols", count(n as u64)),
             };
-            return finding(PresenceVerdict::Reachable, format!("{}{whole}{also}", at(&kept)), doubts, path);
+            *shortest = path;
+            return (PresenceVerdict::Reachable, format!("{}{whole}{also}", at(&kept)));
         }
         if !kept.is_empty() {
             let why = match model.report.pruned {
                 true => "no path to it is known".to_owned(),
                 false => format!("nothing refers to it; {}", model.report.why_not_pruned()),
             };
-            return finding(
-                PresenceVerdict::Present,
-                format!("{}: {why}{also}", at(&kept)),
-                doubts,
-                Vec::new(),
-            );
+            return (PresenceVerdict::Present, format!("{}: {why}{also}", at(&kept)));
         }
         let used = self.imports.iter().zip(model.used_imports()).filter(|(forms, _)| wanted.is(forms));
         let used: Vec<_> = used.map(|(_, used)| used).filter(|used| used.0.definer() != "nothing").collect();
         if let Some((import, edges)) = used.first() {
-            let users = edges.iter().filter_map(|e| Some(symbol(model, atom(e.from as usize)?)));
+            let users = edges.iter().map(|e| symbol(model, model.atom(e.from)));
             let by = format!("{} defines it; used by {}{also}", import.definer(), some(users));
-            return finding(PresenceVerdict::Imported, by, doubts, Vec::new());
+            return (PresenceVerdict::Imported, by);
         }
         if let Some(found) = by_name {
             if !of_module {
-                return finding(PresenceVerdict::Present, format!("{found}{also}"), doubts, Vec::new());
+                return (PresenceVerdict::Present, format!("{found}{also}"));
             }
             doubts.push(format!("{found}, perhaps of another module"));
         }
         if !copies.is_empty() {
-            return finding(PresenceVerdict::Inlined, format!("into {copies}"), doubts, Vec::new());
+            return (PresenceVerdict::Inlined, format!("into {copies}"));
         }
         if !model.report.analysed || model.report.linked != "succeeded" {
             let because = format!("the link was not analysed; {}", model.report.why_not_pruned());
-            return finding(PresenceVerdict::Unknown, because, doubts, Vec::new());
+            return (PresenceVerdict::Unknown, because);
         }
-        self.undescribed(&atoms, &mut doubts);
+        self.undescribed(&atoms, doubts);
         if atoms.is_empty() && removed_copies {
             let because = "it was inlined into code that was removed, and nowhere else".to_owned();
-            return finding(PresenceVerdict::Removed, because, doubts, Vec::new());
+            return (PresenceVerdict::Removed, because);
         }
         if let Some(member) = self.not_loaded(&wanted).filter(|_| atoms.is_empty()) {
             let because = format!("{member} defines it and was not loaded");
-            return finding(PresenceVerdict::Absent, because, doubts, Vec::new());
+            return (PresenceVerdict::Absent, because);
         }
         if atoms.is_empty() {
             let libraries = self.program.map(|p| p.libraries.join(", ")).unwrap_or_default();
@@ -323,13 +322,13 @@ impl<'m> PresenceQuestion<'m> {
                 ));
             }
             let message = find(model, name).err().map(|e| e.message).unwrap_or_default();
-            return finding(PresenceVerdict::Absent, message, doubts, Vec::new());
+            return (PresenceVerdict::Absent, message);
         }
-        let data = atoms.iter().filter_map(|at| atom(*at)).any(|a| a.kind != "code");
+        let data = atoms.iter().any(|at| atom(*at).kind != "code");
         doubts.extend(data.then(|| "it is data, of which copies are not known".to_owned()));
-        let stub = atoms.iter().filter_map(|at| atom(*at)).any(|a| a.state == AtomState::Stub);
+        let stub = atoms.iter().any(|at| atom(*at).state == AtomState::Stub);
         let trap = if stub { "; a trap stands in its place" } else { "" };
-        finding(PresenceVerdict::Removed, format!("{}{trap}", at(&atoms)), doubts, Vec::new())
+        (PresenceVerdict::Removed, format!("{}{trap}", at(&atoms)))
     }
 
     /// A member of an archive of the link that defines the function, if no module does.
@@ -381,9 +380,8 @@ impl<'m> PresenceQuestion<'m> {
     /// Add a doubt if some code has no debug information, so that it may hold inlined copies of these atoms.
     fn undescribed(&self, atoms: &[usize], doubts: &mut Vec<String>) {
         let Some(program) = self.program else { return };
-        let modules = |at: &usize| self.model.module_of(self.model.atoms.get(*at)?);
         // Start files are no part of a program's sources, unless the question is about them.
-        let is_of_runtime = atoms.iter().filter_map(modules).any(|m| m.is_runtime());
+        let is_of_runtime = atoms.iter().any(|at| self.model.module_of(&self.model.atoms[*at]).is_runtime());
         let is_known = |symbol: &CodeSymbol| {
             self.is_stub(program, &symbol.name, symbol.address)
                 || !is_of_runtime && self.runtime.contains(&*symbol.name)

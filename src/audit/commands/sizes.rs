@@ -109,10 +109,7 @@ fn sections(model: &Model, view: View) -> Table {
 
 /// How many of the bytes belong to no symbol and no source file, in a sentence.
 fn nobody(model: &Model, items: &[Item], total: i64) -> String {
-    let is_nobodys = |i: &&Item| {
-        let atom = i.atom.and_then(|a| model.atom(a));
-        atom.is_none_or(|a| a.symbols.is_empty())
-    };
+    let is_nobodys = |i: &&Item| i.atom.is_none_or(|a| model.atom(a).symbols.is_empty());
     let bytes = items.iter().filter(is_nobodys).map(|i| i.bytes).sum::<i64>().unsigned_abs();
     let share = bytes as f64 * 100.0 / (total.max(1) as f64);
     format!(
@@ -257,12 +254,12 @@ fn table(
         table.row(row![Cell::Delta(change), Cell::bytes(*from), Cell::bytes(*to), what, name, module]);
     }
     let [old, new] = totals;
-    table.limit(rows(request, ROWS));
     table.total =
         Some(row![Cell::Delta(new - old), Cell::bytes(old), Cell::bytes(new), "", "total", Cell::Nothing]);
     if request.by != GroupBy::Symbol {
         table = table.without("module");
     }
+    table.limit(rows(request, ROWS));
     let shown = |n: i64| count(n.unsigned_abs());
     let sign = if new < old { '-' } else { '+' };
     let signed = |n: i64| format!("{}{}", if n < 0 { "-" } else { "+" }, shown(n));
@@ -395,9 +392,9 @@ fn joined(model: &Model, atom: &Atom) -> &'static str {
 pub(crate) fn duplicates(model: &Model, request: &Request) -> Answer {
     let mut found: Vec<(u64, Vec<u32>)> = Vec::new();
     for group in &model.report.duplicates {
-        let placed = |a: &u32| model.atom(*a).is_some_and(|a| a.placed.is_some());
+        let placed = |a: &u32| model.atom(*a).placed.is_some();
         let copies: Vec<u32> = group.iter().copied().filter(placed).collect();
-        let size = copies.first().and_then(|a| model.atom(*a)).map_or(0, |a| a.size);
+        let size = copies.first().map_or(0, |a| model.atom(*a).size);
         if copies.len() > 1 {
             found.push((size.saturating_mul(copies.len() as u64 - 1), copies));
         }
@@ -407,7 +404,7 @@ pub(crate) fn duplicates(model: &Model, request: &Request) -> Answer {
     let mut table = Table::new("duplicates", "", &columns);
     let (mut waste, mut joined_bytes) = (0u64, 0u64);
     for (bytes, copies) in &found {
-        let atoms: Vec<&Atom> = copies.iter().filter_map(|a| model.atom(*a)).collect();
+        let atoms: Vec<&Atom> = copies.iter().map(|a| model.atom(*a)).collect();
         let Some(first) = atoms.first() else { continue };
         let state = joined(model, first);
         let sum = if state.is_empty() { &mut waste } else { &mut joined_bytes };

@@ -78,7 +78,7 @@ fn of_report<'m>(model: &Model, program: &Path, mapped: &'m MappedFiles) -> Resu
 /// The callees of indirect calls by the options and by the report.
 fn assumptions(model: &Model, file: &StackFile<'_>, request: &Request) -> StackAssumptions {
     let mut sites: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    let symbol = |atom: u32| model.atom(atom).and_then(|a| Some((a, a.symbols.first()?)));
+    let symbol = |atom: u32| Some((model.atom(atom), model.atom(atom).symbols.first()?));
     for site in model.report.call_sites.iter().filter(|s| s.state == "resolved") {
         let Some((atom, name)) = symbol(site.caller) else { continue };
         // Of two functions of one name it is not known which one it is.

@@ -66,7 +66,7 @@ impl DominatedSizes<'_> {
     }
 
     fn row(&self, node: u32, indent: usize) -> Option<Vec<Cell>> {
-        let atom = self.model.atoms.get(Model::atom_of(node)? as usize)?;
+        let atom = self.model.atom(Model::atom_of(node)?);
         let module = self.model.module_name(atom);
         let retained = Self::at(&self.bytes, node);
         let name = "  ".repeat(indent) + &symbol(self.model, atom);
@@ -150,14 +150,14 @@ impl<'m> QueryGraph<'m> {
 
     fn name(&self, node: u32) -> String {
         let Some(position) = Model::atom_of(node) else { return String::new() };
-        match self.model.atom(position) {
+        match self.model.atoms.get(position as usize) {
             Some(atom) => symbol(self.model, atom),
             None => self.model.import(position).map(|i| demangle(&i.symbol).into_owned()).unwrap_or_default(),
         }
     }
 
     fn place_of(&self, node: u32) -> String {
-        let atom = Model::atom_of(node).and_then(|a| self.model.atom(a));
+        let atom = Model::atom_of(node).and_then(|a| self.model.atoms.get(a as usize));
         atom.map(|a| place(self.model, a, None)).unwrap_or_default()
     }
 
@@ -172,7 +172,7 @@ impl<'m> QueryGraph<'m> {
         }
         let Some(edge) = self.model.edge(number) else { return Default::default() };
         let kind = self.model.kind(edge);
-        let Some(from) = self.model.atom(edge.from) else { return Default::default() };
+        let from = self.model.atom(edge.from);
         let module = self.model.module_name(from);
         let at = match (u64::try_from(edge.offset), kind) {
             (Ok(offset), "unwind") => format!("{module}:(.eh_frame+{offset:#x})"),
@@ -213,7 +213,7 @@ pub(crate) fn why(model: &Model, name: &str, request: &Request) -> Result<Answer
     let found = find_or_import(model, name)?;
     let mut answer = Answer::default();
     // An import has a live reference.
-    let is_live = |a: &u32| model.atom(*a).is_none_or(|a| a.state != AtomState::Dropped);
+    let is_live = |a: &u32| model.atoms.get(*a as usize).is_none_or(|a| a.state != AtomState::Dropped);
     let targets: Vec<u32> = found.iter().copied().filter(is_live).collect();
     describe(model, &found, &mut answer);
     answer.facts = vec![("symbol", name.into()), ("kept", (!targets.is_empty()).into())];
@@ -284,7 +284,7 @@ fn cut_of(question: &QueryGraph<'_>, request: &Request, answer: &mut Answer) {
     answer.tables.push(table);
     let mut table = Table::new("goes", "removed with it", &["bytes", "symbol", "module"]);
     for atom in &atoms {
-        let Some(atom) = model.atom(*atom) else { continue };
+        let atom = model.atom(*atom);
         let module = model.module_name(atom);
         table.row(row![model.weight(atom), symbol(model, atom), module,]);
     }
@@ -316,14 +316,14 @@ fn describe(model: &Model, found: &[u32], answer: &mut Answer) {
     const MOST: usize = 5;
     // Kept atoms come first.
     let mut found = found.to_vec();
-    found.sort_by_key(|a| model.atom(*a).is_none_or(|a| a.state == AtomState::Dropped));
+    found.sort_by_key(|a| model.atoms.get(*a as usize).is_none_or(|a| a.state == AtomState::Dropped));
     for position in found.iter().take(MOST) {
         if let Some(import) = model.import(*position) {
             let line =
                 format!("{} is not in the link: {} defines it", demangle(&import.symbol), import.definer());
             answer.lines.push(line);
         }
-        let Some(atom) = model.atom(*position) else { continue };
+        let Some(atom) = model.atoms.get(*position as usize) else { continue };
         let collected = model.report.linker.gc_sections && !atom.linker_live;
         let state = match (atom.state, model.report.pruned) {
             (AtomState::Kept, _) => "kept".to_owned(),
@@ -418,8 +418,7 @@ pub(crate) fn imports(model: &Model, request: &Request) -> Answer {
         &["atoms", "symbol", "defined by", "from"],
     );
     for (_, edges, name, library) in imports {
-        let from = edges.first().and_then(|e| model.atom(e.from));
-        let from = from.map(|a| symbol(model, a)).unwrap_or_default();
+        let from = edges.first().map(|e| symbol(model, model.atom(e.from))).unwrap_or_default();
         table.row(row![edges.len() as u64, name, library, from,]);
     }
     table.limit(rows(request, ROWS));

@@ -77,7 +77,7 @@ impl Removed {
         all.sort_by_key(|a| Reverse(a.size));
         let list = all.iter().take(MOST_REMOVED).map(|a| {
             let name = a.name().map_or_else(|| Cow::Owned(format!("[{}]", a.section)), Cow::Borrowed);
-            let module = model.module_of(a).map_or_else(String::new, ModuleReport::full);
+            let module = model.module_of(a).full();
             (strings.of(&name), strings.of(&module), a.size)
         });
         let list = list.collect();
@@ -162,13 +162,12 @@ fn rows(model: &Model, numbers: &[u32], view: View) -> Result<Vec<Row>> {
         (ItemNames::new(model, GroupBy::Symbol, 1), ItemNames::new(model, GroupBy::Namespace, usize::MAX));
     let mut rows: Vec<Row> = Vec::new();
     for item in items(model, view)? {
-        let atom = item.atom.and_then(|a| model.atom(a));
-        let part = model.parts().get(item.part as usize);
+        let atom = item.atom.map(|a| model.atom(a));
+        let part = model.part(item.part);
         let module = atom.and_then(|a| numbers.get(a.module as usize).copied());
-        let section = part.map(|p| p.name.to_string()).unwrap_or_default();
         rows.push(Row {
-            key: (names.of(&item), module, section),
-            category: part.map(|p| p.category.to_string()).unwrap_or_default(),
+            key: (names.of(&item), module, part.name.clone()),
+            category: part.category.to_string(),
             // A name in brackets stands for none.
             space: atom.map(|_| spaces.of(&item)).filter(|s| !s.starts_with('[')),
             bytes: item.bytes,
