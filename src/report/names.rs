@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use summaries::{
-    AtomKind, Binding, Definition, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolIdx, SymbolKind,
+    AtomIdx, AtomKind, Binding, Definition, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolIdx,
+    SymbolKind,
 };
 
 use crate::config::Config;
@@ -93,18 +94,22 @@ pub struct Facts<'s> {
     pub unwind: Option<&'s RemovedUnwind>,
 }
 
+/// The names of the functions and objects of an atom.
+pub(super) fn symbols_of(summary: &ModuleSummary, atom: AtomIdx) -> impl Iterator<Item = String> {
+    summary.symbols.iter().enumerate().filter_map(move |(i, s)| {
+        let here = matches!(s.definition, Definition::Atom(a) | Definition::Common(a) if a == atom);
+        let plain = !matches!(s.kind, SymbolKind::Section | SymbolKind::File) && s.name.len > 0;
+        (here && plain).then(|| lossy(summary.symbol_name(SymbolIdx::new(i))))
+    })
+}
+
 /// The name of an atom for a person: its first function or object, else its section, with its module.
 pub fn describe(facts: Facts<'_>, atom: AtomId) -> String {
     let (position, local) = facts.index.locate(atom);
     let summary = facts.summaries[position];
     let module = facts.inputs.module_name(facts.resolution.loaded[position]);
-    let named = |(i, s): (usize, &summaries::Symbol)| {
-        let here = matches!(s.definition, Definition::Atom(a) | Definition::Common(a) if a == local);
-        let plain = !matches!(s.kind, SymbolKind::Section | SymbolKind::File) && s.name.len > 0;
-        (here && plain).then(|| lossy(summary.symbol_name(SymbolIdx::new(i))))
-    };
     let section = lossy(summary.name(summary.atoms[local.index()].name));
-    match summary.symbols.iter().enumerate().find_map(named) {
+    match symbols_of(summary, local).next() {
         Some(symbol) => format!("{symbol} ({}:({section}))", printable(&module)),
         None => format!("{}:({section})", printable(&module)),
     }

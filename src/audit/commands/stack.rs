@@ -24,11 +24,15 @@ pub(crate) struct StackLimit {
 struct MappedFiles(Vec<(String, MappedFile)>);
 
 impl MappedFiles {
-    fn open(program: &Path, request: &Request) -> Result<Self> {
+    /// Map the program of a model and its libraries.
+    fn open(model: &Model, program: &Path, request: &Request) -> Result<Self> {
         let mut files = Vec::new();
         for path in std::iter::once(program).chain(request.values("library").map(Path::new)) {
             let file = MappedFile::open(path).map_err(|e| Error::io(Stage::Load, path, "read", e))?;
             files.push((path.display().to_string(), file));
+        }
+        if let Some((path, data)) = files.first().filter(|_| model.elf.is_none()) {
+            model.is_described(data).map_err(|why| Error::new(Stage::Report, why).in_file(path.as_str()))?;
         }
         Ok(MappedFiles(files))
     }
@@ -48,9 +52,9 @@ pub(crate) fn limits(
     entries: &[String],
     request: &Request,
 ) -> Result<Vec<Option<StackLimit>>> {
-    let mapped = MappedFiles::open(program, request)?;
-    let files = of_report(model, program, &mapped)?;
-    let Some(file) = files.first() else { return Ok(Vec::new()) };
+    let mapped = MappedFiles::open(model, program, request)?;
+    let files = mapped.read()?;
+    let file = &files[0];
     let assumptions = assumptions(model, file, request);
     let addresses: Vec<Vec<u64>> = entries.iter().map(|e| file.find(e)).collect();
     let graph = StackGraph::new(&files, &addresses.concat(), &assumptions);
@@ -64,15 +68,6 @@ pub(crate) fn limits(
             .max_by_key(|l| (l.unbounded.is_some(), l.least))
     };
     Ok(addresses.iter().map(worst).collect())
-}
-
-/// The files, if the program is the one of the report.
-fn of_report<'m>(model: &Model, program: &Path, mapped: &'m MappedFiles) -> Result<Vec<StackFile<'m>>> {
-    if let Some((_, data)) = mapped.0.first().filter(|_| model.elf.is_none()) {
-        let wrong = |why| Error::new(Stage::Report, why).in_file(program.display().to_string());
-        model.is_described(data).map_err(wrong)?;
-    }
-    mapped.read()
 }
 
 /// The callees of indirect calls by the options and by the report.
@@ -118,9 +113,9 @@ fn in_words(graph: &StackGraph<'_, '_>, found: &FoundCause) -> String {
 /// The linked file can't be read, is not the one of the report, or has no function of a name.
 pub(crate) fn answer(model: &Model, program: &Path, request: &Request) -> Result<Answer> {
     let names: Vec<String> = request.names.iter().map(|n| n.to_string_lossy().into_owned()).collect();
-    let mapped = MappedFiles::open(program, request)?;
-    let files = of_report(model, program, &mapped)?;
-    let Some(file) = files.first() else { return Ok(Answer::default()) };
+    let mapped = MappedFiles::open(model, program, request)?;
+    let files = mapped.read()?;
+    let file = &files[0];
     let assumptions = assumptions(model, file, request);
     let shown = program.display().to_string();
     let mut entries: Vec<(u64, &'static str)> = Vec::new();
