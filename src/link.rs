@@ -155,9 +155,6 @@ pub fn print_messages(
 }
 
 /// Print the held-back output of a linker.
-///
-/// # Errors
-/// Standard output can't be written.
 fn print(output: &Output) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(&output.stdout)?;

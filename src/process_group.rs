@@ -35,9 +35,6 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// Catch the signals of a terminal and of a service manager.
-    ///
-    /// # Errors
-    /// The operating system refuses it.
     pub(crate) fn watch() -> std::io::Result<Signals> {
         let received = Arc::new(AtomicUsize::new(0));
         for number in [signal_hook::consts::SIGHUP, signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]
@@ -52,9 +49,7 @@ impl Signals {
     }
 
     /// Wait for the end of the leader of a group, or make one.
-    ///
-    /// # Errors
-    /// Its status can't be asked for; then it was ended.
+    /// If its status can't be asked for, it was ended.
     pub(crate) fn wait(
         &self,
         mut child: Child,
@@ -115,18 +110,12 @@ fn signal_group(leader: &Child, signal: Signal) {
 }
 
 /// A folder for temporary files, which is removed with the result.
-///
-/// # Errors
-/// It can't be made.
 pub(crate) fn temporary_folder(stage: Stage, name: &str) -> Result<tempfile::TempDir> {
     let folder = tempfile::Builder::new().prefix(&format!("lto-prune-{name}")).tempdir();
     folder.map_err(|e| Error::io(stage, std::env::temp_dir(), "make a folder in", e))
 }
 
 /// Run a command to its end.
-///
-/// # Errors
-/// The program at `path` can't be started.
 pub(crate) fn run(command: &mut Command, path: &Path) -> Result<ExitStatus> {
     command.status().map_err(|e| Error::io(Stage::Link, path, "run", e))
 }

@@ -118,9 +118,7 @@ impl Laboratory {
     }
 
     /// Whether lto-prune links it as it is.
-    ///
-    /// # Errors
-    /// The link writes files of the user's.
+    /// An error if the link writes files of the user's.
     pub(super) fn is_pruned(&self) -> std::result::Result<bool, Ended> {
         let before = FolderSnapshot::take(&self.link, self.folder.path());
         let _ = self.once(&[], &self.at("probe"))?;
@@ -298,9 +296,6 @@ pub(super) struct LinkedFacts {
 
 impl LinkedFacts {
     /// Read a linked file.
-    ///
-    /// # Errors
-    /// It is no program and no shared library.
     pub(super) fn read(path: &Path) -> Result<LinkedFacts, String> {
         let data = std::fs::read(path).map_err(|e| e.to_string())?;
         let unread = |e: object::Error| format!("the output is no 64-bit ELF file: {e}");
@@ -414,8 +409,7 @@ impl FolderSnapshot {
         FolderSnapshot { entries: entries(&folders), folders }
     }
 
-    /// # Errors
-    /// A file was written, replaced or removed since.
+    /// An error if a file was written, replaced or removed since.
     pub(super) fn compare(&self) -> Result<()> {
         let now = entries(&self.folders);
         let is_changed = |(path, state): &(&PathBuf, &FileState)| self.entries.get(*path) != Some(*state);

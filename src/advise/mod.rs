@@ -97,9 +97,6 @@ fn linker_of_line(line: &str) -> Option<Flavor> {
 }
 
 /// Unpack an archive; the result is its link.
-///
-/// # Errors
-/// It can't be read, is no such archive, or its linker is not installed.
 fn unpack(archive: &Path, folder: &Path, env: &Environment<'_>) -> Result<LinkCommand> {
     let file = std::fs::File::open(archive).map_err(|e| Error::io(Stage::Load, archive, "read", e))?;
     let unpacked = tar::Archive::new(file).unpack(folder);

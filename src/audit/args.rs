@@ -202,9 +202,6 @@ fn wrong<T>(message: impl Into<String>) -> Result<T> {
 }
 
 /// Read the words after `audit`.
-///
-/// # Errors
-/// A mistake in them.
 pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
     let Some((first, rest)) = words.split_first() else { return Ok(AuditRequest::Help(help::text("audit"))) };
     let name = first.to_string_lossy();

@@ -95,9 +95,7 @@ impl View {
 }
 
 /// The bytes of a view by their atoms. Their sum is [`View::size`].
-///
-/// # Errors
-/// The report says nothing of the linked file.
+/// An error if the report says nothing of the linked file.
 pub(crate) fn items(model: &Model, view: View) -> Result<Vec<Item>> {
     if model.file_size().is_none() {
         let output = &model.report.output;

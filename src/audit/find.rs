@@ -15,9 +15,6 @@ use super::model::{Atom, AtomState, Model, ModuleReport};
 use crate::report::imports::ImportReport;
 
 /// The atoms with a name, ascending.
-///
-/// # Errors
-/// Nothing has the name.
 pub(crate) fn find(model: &Model, name: &str) -> Result<Vec<u32>> {
     let names = DemangledNames::new(model);
     let mut found = names.find(name, &|_| true);
@@ -49,9 +46,6 @@ pub(crate) fn find(model: &Model, name: &str) -> Result<Vec<u32>> {
 }
 
 /// As [`find`]; if no atom has the name, the imports that have it, at positions after those of all atoms.
-///
-/// # Errors
-/// Nothing has the name.
 pub(crate) fn find_or_import(model: &Model, name: &str) -> Result<Vec<u32>> {
     let atoms = find(model, name);
     if atoms.is_ok() {

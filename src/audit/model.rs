@@ -223,9 +223,6 @@ impl Model {
     }
 
     /// Read a report; `path` is for messages.
-    ///
-    /// # Errors
-    /// The text is no report, one of another schema, or one whose tables don't fit together.
     pub(crate) fn read(path: &str, text: &str) -> Result<Self> {
         #[derive(serde::Deserialize)]
         struct SchemaOnly {
@@ -394,9 +391,6 @@ fn is_alloc(atom: &Atom) -> bool {
 }
 
 /// Checks that the indices and sums in the tables of a report fit together, so that commands need not; `path` is for messages.
-///
-/// # Errors
-/// Says which table does not fit the others.
 fn checked(path: &str, mut report: Report) -> Result<Model, String> {
     let atoms = report.atoms.len();
     let is_atom = |a: u32| (a as usize) < atoms;

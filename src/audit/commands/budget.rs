@@ -170,9 +170,6 @@ fn bytes(value: &Value) -> Result<u64, String> {
 }
 
 /// The answer, and with `ratchet` the text of the file with limits that are as low as the sizes, if any is lowered.
-///
-/// # Errors
-/// The file is no budget, or the report says nothing of the linked file.
 pub(crate) fn answer(
     model: &Model,
     budget: &BudgetFile<'_>,

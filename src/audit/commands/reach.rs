@@ -72,9 +72,6 @@ impl PresenceFinding {
 }
 
 /// The symbols of the question, in its order.
-///
-/// # Errors
-/// The file with the list can't be read or is empty.
 pub(crate) fn names(request: &Request) -> Result<Vec<String>> {
     let mut names: Vec<String> = request.names.iter().map(|n| n.to_string_lossy().into_owned()).collect();
     if let Some(path) = request.value("from") {
@@ -89,10 +86,6 @@ pub(crate) fn names(request: &Request) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The answer.
-///
-/// # Errors
-/// The time of the document is malformed.
 pub(crate) fn answer(
     model: &Model,
     program: Result<&LinkedProgram, &String>,
@@ -445,10 +438,6 @@ struct VexStatement {
     text: String,
 }
 
-/// The document.
-///
-/// # Errors
-/// The time that was given is malformed.
 fn vex_document(
     format: DocumentFormat,
     statement: &VexStatement,

@@ -12,9 +12,7 @@ use crate::audit::table::{Answer, Cell, Format, Table, count, row};
 use crate::error::{Error, Result, Stage};
 
 /// The answer.
-///
-/// # Errors
-/// The report says nothing of the linked file.
+/// An error if the report says nothing of the linked file.
 pub(crate) fn top(model: &Model, request: &Request) -> Result<Answer> {
     let view = View::new(&[model], request.has("all"), request.has("bss"));
     let items = items(model, view)?;
@@ -190,10 +188,6 @@ fn named(
     Ok(joined)
 }
 
-/// The answer.
-///
-/// # Errors
-/// A report says nothing of its file, or the differences don't add up.
 pub(crate) fn diff(old: &Model, new: &Model, request: &Request) -> Result<Answer> {
     let files = MatchedFiles::new(old, new);
     let view = View::new(&[old, new], request.has("all"), request.has("bss"));

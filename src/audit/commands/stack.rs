@@ -43,9 +43,7 @@ impl MappedFiles {
 }
 
 /// The stack of each entry, by name.
-///
-/// # Errors
-/// The linked file can't be read, or is not the one of the report.
+/// An error if the linked file is not the one of the report.
 pub(crate) fn limits(
     model: &Model,
     program: &Path,
@@ -109,8 +107,6 @@ fn in_words(graph: &StackGraph<'_, '_>, found: &FoundCause) -> String {
     format!("{} {}", found.cause.name(), place(graph, found))
 }
 
-/// # Errors
-/// The linked file can't be read, is not the one of the report, or has no function of a name.
 pub(crate) fn answer(model: &Model, program: &Path, request: &Request) -> Result<Answer> {
     let names: Vec<String> = request.names.iter().map(|n| n.to_string_lossy().into_owned()).collect();
     let mapped = MappedFiles::open(model, program, request)?;

@@ -206,9 +206,6 @@ impl<'m> QueryGraph<'m> {
 }
 
 /// The answer to `why`.
-///
-/// # Errors
-/// Nothing has the name.
 pub(crate) fn why(model: &Model, name: &str, request: &Request) -> Result<Answer> {
     let found = find_or_import(model, name)?;
     let mut answer = Answer::default();
@@ -361,9 +358,6 @@ fn describe(model: &Model, found: &[u32], answer: &mut Answer) {
 }
 
 /// The answer to `paths`.
-///
-/// # Errors
-/// Nothing has one of the names.
 pub(crate) fn paths(model: &Model, from: &str, to: &str, request: &Request) -> Result<Answer> {
     let (sources, targets) = (find(model, from)?, find_or_import(model, to)?);
     let question = QueryGraph::new(model, &sources, &targets, &[]);

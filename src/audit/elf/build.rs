@@ -24,9 +24,6 @@ pub(in crate::audit) fn is_auditable(start: &[u8]) -> bool {
 }
 
 /// The model of an ELF file or an archive of them; `path` is for messages.
-///
-/// # Errors
-/// The file is damaged, of another machine, or a thin archive.
 pub(in crate::audit) fn read(path: &str, data: &[u8]) -> Result<Model> {
     let mut builder = ModelBuilder::default();
     let kind = if is_elf(data) {

@@ -63,9 +63,6 @@ pub(in crate::audit) struct StackFile<'a> {
 
 impl<'a> StackFile<'a> {
     /// Read a file; `path` is for messages.
-    ///
-    /// # Errors
-    /// It is damaged, of another machine, or not linked.
     pub(in crate::audit) fn read(path: &str, data: &'a [u8]) -> Result<Self> {
         let file = AuditedFile::read(data).map_err(|e| e.in_file(path))?;
         if file.is_object() {

@@ -310,9 +310,6 @@ impl PageBuilder<'_> {
 }
 
 /// The page of a report, compared with an older one if there is one.
-///
-/// # Errors
-/// A report says nothing of its file.
 pub(super) fn page(model: &Model, old: Option<&Model>, all: bool) -> Result<String> {
     let models: Vec<&Model> = std::iter::once(model).chain(old).collect();
     let view = View::new(&models, all, false);
