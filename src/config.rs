@@ -243,12 +243,8 @@ fn name_of_its_own(pattern: &Path, output: &Path) -> OsString {
     };
     let (folder, output) = (absolute(Path::new(".")), absolute(output));
     if output.parent() != Some(&folder) || !absolute(pattern).starts_with(&folder) {
-        let digits: String = crate::hashing::hash(output.as_os_str().as_bytes())
-            .iter()
-            .take(4)
-            .map(|b| format!("{b:02x}"))
-            .collect();
-        name.push(format!("-{digits}"));
+        let digits = crate::hashing::hex(&crate::hashing::hash(output.as_os_str().as_bytes()));
+        name.push(format!("-{}", &digits[..8]));
     }
     name
 }

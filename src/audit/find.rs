@@ -18,14 +18,11 @@ use crate::report::imports::ImportReport;
 pub(crate) fn find(model: &Model, name: &str) -> Result<Vec<u32>> {
     let names = DemangledNames::new(model);
     let mut found = names.find(name, &|_| true);
-    for (at, _) in name.match_indices(':') {
-        let (module, symbol) = (name.get(..at).unwrap_or_default(), name.get(at + 1..).unwrap_or_default());
+    for (module, symbol) in modules_and_symbols(name) {
         if !found.is_empty() {
             break;
         }
-        if !module.is_empty() && !symbol.is_empty() {
-            found = names.find(symbol, &|m| is_module(m, module));
-        }
+        found = names.find(symbol, &|m| is_module(m, module));
     }
     if found.is_empty() {
         let import = model.report.imports.iter().find(|i| i.symbol == name || demangle(&i.symbol) == name);
@@ -43,6 +40,12 @@ pub(crate) fn find(model: &Model, name: &str) -> Result<Vec<u32>> {
         found.retain(|a| !discarded(a));
     }
     Ok(found)
+}
+
+/// A name as those of a module and of a symbol, divided at each colon.
+pub(crate) fn modules_and_symbols(name: &str) -> impl Iterator<Item = (&str, &str)> {
+    let divided = name.match_indices(':').filter_map(|(at, _)| Some((name.get(..at)?, name.get(at + 1..)?)));
+    divided.filter(|(module, symbol)| !module.is_empty() && !symbol.is_empty())
 }
 
 /// As [`find`]; if no atom has the name, the imports that have it, at positions after those of all atoms.

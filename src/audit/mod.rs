@@ -29,7 +29,7 @@ use crate::error::{Error, Result, Stage};
 use crate::inputs::mapped::MappedFile;
 use args::{AuditRequest, Command, ReportSource, Request};
 use evidence::LinkedProgram;
-use model::{ElfKind, Model};
+use model::Model;
 use table::{Answer, Format, Screen};
 
 /// Answer the question in `words`, without `audit`. The exit status is 1 if the answer is no. It is 2 without an answer, as after a
@@ -124,8 +124,10 @@ fn read(path: &Path) -> Result<Model> {
 /// would mislead.
 fn older(path: &Path, new: &Model) -> Result<Model> {
     let old = read(path)?;
-    let what =
-        |model: &Model| format!("{} is {}", model.path, model.elf.map_or("a report", ElfKind::with_article));
+    let what = |model: &Model| match model.elf {
+        Some(kind) => format!("{} is an {}", model.path, kind.name()),
+        None => format!("{} is a report", model.path),
+    };
     match old.elf.is_some() == new.elf.is_some() {
         true => Ok(old),
         false => Err(Error::new(

@@ -6,6 +6,7 @@
 use std::ops::Deref;
 
 use crate::error::{Error, Result, Stage};
+use crate::ids::named;
 use crate::report::contents::PartReport;
 use crate::report::graph::{GraphReport, HOLDS, RootReport, STRUCTURAL};
 use crate::report::imports::ImportReport;
@@ -19,30 +20,13 @@ pub(crate) use crate::report::{AtomState, ModuleReport};
 /// The module of functions and objects whose source file is unknown.
 pub(crate) const UNKNOWN_MODULE: &str = "[unknown]";
 
-/// The kinds of files that are audited without a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ElfKind {
-    Executable,
-    Library,
-    Object,
-    Archive,
-}
-
-impl ElfKind {
-    /// The name of the kind in a sentence.
-    pub(crate) fn with_article(self) -> &'static str {
-        match self {
-            ElfKind::Executable => "an ELF executable",
-            ElfKind::Library => "an ELF shared library",
-            ElfKind::Object => "an ELF object",
-            ElfKind::Archive => "an archive of ELF objects",
-        }
-    }
-
-    /// The name of the kind, for people.
-    pub(crate) fn name(self) -> &'static str {
-        let name = self.with_article();
-        name.split_once(' ').map_or(name, |n| n.1)
+named! {
+    /// The kinds of files that are audited without a report, with their names for people.
+    pub(crate) enum ElfKind {
+        Executable = "ELF executable",
+        Library = "ELF shared library",
+        Object = "ELF object",
+        Archive = "archive of ELF objects",
     }
 }
 
@@ -394,29 +378,24 @@ fn is_alloc(atom: &Atom) -> bool {
 fn checked(path: &str, mut report: Report) -> Result<Model, String> {
     let atoms = report.atoms.len();
     let is_atom = |a: u32| (a as usize) < atoms;
-    if report.atoms.iter().any(|a| a.module as usize >= report.modules.len()) {
-        return Err("an atom is of a module that isn't there".to_owned());
-    }
-    if !report.roots.iter().all(|r| is_atom(r.atom)) {
-        return Err("a root is an atom that isn't there".to_owned());
-    }
-    if !report.duplicates.iter().flatten().all(|a| is_atom(*a)) {
-        return Err("a duplicate is an atom that isn't there".to_owned());
-    }
-    if !report.call_sites.iter().all(|s| is_atom(s.caller) && s.targets.iter().all(|t| is_atom(t.atom))) {
-        return Err("an indirect call is of an atom, or to one, that isn't there".to_owned());
-    }
+    let ensure = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
+    let has_module = |a: &AtomReport| (a.module as usize) < report.modules.len();
+    ensure(report.atoms.iter().all(has_module), "an atom is of a module that isn't there")?;
+    ensure(report.roots.iter().all(|r| is_atom(r.atom)), "a root is an atom that isn't there")?;
+    let duplicates = || report.duplicates.iter().flatten();
+    ensure(duplicates().all(|a| is_atom(*a)), "a duplicate is an atom that isn't there")?;
+    let mut sites = report.call_sites.iter();
+    let is_between_atoms = sites.all(|s| is_atom(s.caller) && s.targets.iter().all(|t| is_atom(t.atom)));
+    ensure(is_between_atoms, "an indirect call is of an atom, or to one, that isn't there")?;
     let edges = edges(&report.graph, atoms)?;
     let import_edges = import_edges(&report.imports, atoms)?;
     let parts = report.file.as_ref().map_or(&[][..], |file| &file.parts);
     let bytes = sum(parts.iter().map(|p| p.bytes));
-    if report.file.as_ref().is_some_and(|file| bytes != Some(file.size)) {
-        return Err("the parts of the linked file don't add up".to_owned());
-    }
+    let adds_up = report.file.as_ref().is_none_or(|file| bytes == Some(file.size));
+    ensure(adds_up, "the parts of the linked file don't add up")?;
     // No later sum overflows.
-    if sum(parts.iter().map(|p| p.size).chain(report.atoms.iter().map(|a| a.size))).is_none() {
-        return Err("the sizes are beyond all bounds".to_owned());
-    }
+    let sizes = parts.iter().map(|p| p.size).chain(report.atoms.iter().map(|a| a.size));
+    ensure(sum(sizes).is_some(), "the sizes are beyond all bounds")?;
     let symbols = std::mem::take(&mut report.symbols);
     let atoms = std::mem::take(&mut report.atoms).into_iter().map(|mut report| {
         // Linkers join the notes of all inputs.

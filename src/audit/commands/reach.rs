@@ -19,7 +19,7 @@ use crate::audit::evidence::names::{DebugName, SymbolForms, WantedFunction};
 use crate::audit::evidence::{
     ArchiveFunction, CodeSymbol, LinkedProgram, UndescribedCode, archive_functions,
 };
-use crate::audit::find::{find, is_module};
+use crate::audit::find::{find, is_module, modules_and_symbols};
 use crate::audit::graph::{NumberedEdge, ROOT};
 use crate::audit::model::{Atom, AtomState, Model};
 use crate::audit::table::{Answer, Cell, DocumentFormat, Format, Table, count};
@@ -221,12 +221,9 @@ impl<'m> PresenceQuestion<'m> {
         if !found.is_empty() {
             return (found, whole, false);
         }
-        for (at, _) in name.match_indices(':') {
-            let (module, symbol) =
-                (name.get(..at).unwrap_or_default(), name.get(at + 1..).unwrap_or_default());
+        for (module, symbol) in modules_and_symbols(name) {
             let wanted = WantedFunction::new(symbol);
-            let found =
-                if module.is_empty() || symbol.is_empty() { Vec::new() } else { has(&wanted, module) };
+            let found = has(&wanted, module);
             if !found.is_empty() {
                 return (found, wanted, true);
             }

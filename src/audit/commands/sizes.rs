@@ -3,6 +3,8 @@
 //! The lines of `top` add up to the length of the file, and those of `diff` to the difference of the files; both sums are checked. Bytes of
 //! `garbage` are those of the input, with zero-initialised memory.
 
+use std::collections::BTreeMap;
+
 use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::attribute::{AttributedSize, GroupBy, Item, View, divide, items, sums, symbol};
 use crate::audit::matching;
@@ -141,8 +143,8 @@ fn archives(model: &Model) -> Vec<String> {
     found
 }
 
-/// A name, the number of the file that it is of, if it is of one, and the bytes.
-type NamedBytes = (String, Option<u32>, i64);
+/// A name, and the number of the file that it is of, if it is of one.
+type NameInFile = (String, Option<u32>);
 
 /// The sizes by name and file, each once.
 fn named(
@@ -151,7 +153,7 @@ fn named(
     is_old: bool,
     request: &Request,
     view: View,
-) -> Result<Vec<NamedBytes>> {
+) -> Result<BTreeMap<NameInFile, i64>> {
     let items = items(model, view)?;
     let list = sums(model, &items, request.by, request.depth.unwrap_or(1));
     let side =
@@ -171,45 +173,28 @@ fn named(
         }
         _ => (sum.name.clone(), None),
     };
-    let mut found: Vec<NamedBytes> = Vec::with_capacity(list.len());
-    for sum in &list {
-        let (name, file) = of(sum);
-        found.push((name, file, sum.bytes));
-    }
-    found.sort_unstable();
     // The bytes of items with the same name are added.
-    let mut joined: Vec<NamedBytes> = Vec::with_capacity(found.len());
-    for (name, file, bytes) in found {
-        match joined.last_mut() {
-            Some(last) if (&last.0, last.1) == (&name, file) => last.2 += bytes,
-            _ => joined.push((name, file, bytes)),
-        }
+    let mut found: BTreeMap<NameInFile, i64> = BTreeMap::new();
+    for sum in &list {
+        *found.entry(of(sum)).or_default() += sum.bytes;
     }
-    Ok(joined)
+    Ok(found)
 }
 
+/// An error if a report says nothing of its file, or the differences don't add up.
 pub(crate) fn diff(old: &Model, new: &Model, request: &Request) -> Result<Answer> {
     let files = MatchedFiles::new(old, new);
     let view = View::new(&[old, new], request.has("all"), request.has("bss"));
-    let (before, after) =
-        (named(old, &files, true, request, view)?, named(new, &files, false, request, view)?);
-    let total = |list: &[NamedBytes]| list.iter().map(|r| r.2).sum::<i64>();
-    let (old_total, new_total) = (total(&before), total(&after));
+    let before = named(old, &files, true, request, view)?;
+    let after = named(new, &files, false, request, view)?;
+    let (old_total, new_total) = (before.values().sum::<i64>(), after.values().sum::<i64>());
+    let mut both: BTreeMap<NameInFile, [i64; 2]> = BTreeMap::new();
+    for (side, list) in [before, after].into_iter().enumerate() {
+        list.into_iter().for_each(|(name, bytes)| both.entry(name).or_default()[side] = bytes);
+    }
+    let names = if request.by == GroupBy::Archive { &files.archives.names } else { &files.modules.names };
     let mut changes: Vec<(String, String, i64, i64)> = Vec::new();
-    let (mut one, mut two) = (before.into_iter().peekable(), after.into_iter().peekable());
-    loop {
-        let order = match (one.peek(), two.peek()) {
-            (Some(a), Some(b)) => (&a.0, a.1).cmp(&(&b.0, b.1)),
-            (Some(_), None) => std::cmp::Ordering::Less,
-            (None, Some(_)) => std::cmp::Ordering::Greater,
-            (None, None) => break,
-        };
-        let left = if order.is_le() { one.next() } else { None };
-        let right = if order.is_ge() { two.next() } else { None };
-        let bytes = |row: &Option<NamedBytes>| row.as_ref().map_or(0, |r| r.2);
-        let (from, to) = (bytes(&left), bytes(&right));
-        let Some((name, file, _)) = left.or(right) else { continue };
-        let names = if request.by == GroupBy::Archive { &files.archives.names } else { &files.modules.names };
+    for ((name, file), [from, to]) in both {
         let file = file.and_then(|f| names.get(f as usize).cloned()).unwrap_or_default();
         changes.push(if name.is_empty() { (file, String::new(), from, to) } else { (name, file, from, to) });
     }

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -144,10 +145,11 @@ impl Strings {
     }
 }
 
+/// Name, number of the module among those of both reports, section.
+type RowKey = (String, Option<u32>, String);
+
 /// An item as its report has it. Rows of two reports with one key are one item.
 struct Row {
-    /// Name, number of the module among those of both reports, section.
-    key: (String, Option<u32>, String),
     category: String,
     space: Option<String>,
     bytes: i64,
@@ -157,34 +159,26 @@ struct Row {
 }
 
 /// The items by key, each key once.
-fn rows(model: &Model, numbers: &[u32], view: View) -> Result<Vec<Row>> {
+fn rows(model: &Model, numbers: &[u32], view: View) -> Result<BTreeMap<RowKey, Row>> {
     let (names, spaces) =
         (ItemNames::new(model, GroupBy::Symbol, 1), ItemNames::new(model, GroupBy::Namespace, usize::MAX));
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
     for item in items(model, view)? {
         let atom = item.atom.map(|a| model.atom(a));
         let part = model.part(item.part);
         let module = atom.and_then(|a| numbers.get(a.module as usize).copied());
-        rows.push(Row {
-            key: (names.of(&item), module, part.name.clone()),
+        let row = rows.entry((names.of(&item), module, part.name.clone())).or_insert_with(|| Row {
             category: part.category.to_string(),
             // A name in brackets stands for none.
             space: atom.map(|_| spaces.of(&item)).filter(|s| !s.starts_with('[')),
-            bytes: item.bytes,
-            atom: item.atom.map(|a| (item.bytes, a)),
-            atoms: u32::from(atom.is_some()),
+            bytes: 0,
+            atom: None,
+            atoms: 0,
         });
+        row.bytes += item.bytes;
+        row.atoms += u32::from(atom.is_some());
+        row.atom = row.atom.max(item.atom.map(|a| (item.bytes, a)));
     }
-    rows.sort_by(|a, b| a.key.cmp(&b.key));
-    rows.dedup_by(|next, first| {
-        let same = next.key == first.key;
-        if same {
-            first.bytes += next.bytes;
-            first.atoms += next.atoms;
-            first.atom = first.atom.max(next.atom);
-        }
-        same
-    });
     Ok(rows)
 }
 
@@ -224,11 +218,11 @@ impl PageBuilder<'_> {
     }
 
     /// One item of the page from the rows of the new and the old report.
-    fn item(&mut self, items: &mut Items, new: Option<&Row>, old: Option<&Row>) {
+    fn item(&mut self, items: &mut Items, key: &RowKey, [new, old]: [Option<&Row>; 2]) {
         let Some(row) = new.or(old) else { return };
-        items.name.push(self.strings.of(&row.key.0));
-        items.module.push(row.key.1.map_or(-1, i64::from));
-        items.section.push(self.section(&row.key.2, &row.category));
+        items.name.push(self.strings.of(&key.0));
+        items.module.push(key.1.map_or(-1, i64::from));
+        items.section.push(self.section(&key.2, &row.category));
         items.space.push(row.space.as_ref().map_or(-1, |s| i64::from(self.strings.of(s))));
         items.now.push(new.map_or(0, |r| r.bytes));
         items.old.push(old.map_or(0, |o| o.bytes));
@@ -247,18 +241,10 @@ impl PageBuilder<'_> {
         let new_rows = rows(self.model, &matched.new, view)?;
         let old_rows = old.map(|o| rows(o, &matched.old, view)).transpose()?.unwrap_or_default();
         let mut items = Items::default();
-        let (mut one, mut two) = (new_rows.iter().peekable(), old_rows.iter().peekable());
-        loop {
-            let order = match (one.peek(), two.peek()) {
-                (Some(a), Some(b)) => a.key.cmp(&b.key),
-                (Some(_), None) => std::cmp::Ordering::Less,
-                (None, Some(_)) => std::cmp::Ordering::Greater,
-                (None, None) => return Ok(items),
-            };
-            let new = if order.is_le() { one.next() } else { None };
-            let before = if order.is_ge() { two.next() } else { None };
-            self.item(&mut items, new, before);
+        for key in new_rows.keys().chain(old_rows.keys()).collect::<BTreeSet<_>>() {
+            self.item(&mut items, key, [new_rows.get(key), old_rows.get(key)]);
         }
+        Ok(items)
     }
 
     fn atoms(&mut self) -> (Atoms, u64) {
