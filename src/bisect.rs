@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use crate::args::help::{CommandWord, CommandWords};
 use crate::args::prune::FLAGS_VARIABLE;
 use crate::args::{Environment, help, words};
-use crate::error::{Error, Result, Stage};
-use crate::process_group::{GroupEnd, Signals, failure, temporary_folder};
+use crate::error::{Result, Stage};
+use crate::process_group::{GroupEnd, Signals, end_by, failure, temporary_folder};
 use crate::report::log::{LogAtom, LogLine};
 use crate::terminal;
 
@@ -46,10 +46,7 @@ pub fn main(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
             eprint!("{text}");
             ExitCode::from(status)
         }
-        Err(Stop::Signal(signal)) => {
-            let _ = signal_hook::low_level::emulate_default_handler(signal);
-            ExitCode::FAILURE
-        }
+        Err(Stop::Signal(signal)) => end_by(signal),
     })
 }
 
@@ -140,8 +137,7 @@ struct BisectSearch {
 
 impl BisectSearch {
     fn new(options: Options, env: &Environment<'_>) -> Result<Self> {
-        let signals =
-            Signals::watch().map_err(|e| Error::io(Stage::Arguments, "bisect", "wait for signals", e))?;
+        let signals = Signals::watch("bisect")?;
         let folder = temporary_folder(Stage::Arguments, "bisect-")?;
         let flags = env.get(FLAGS_VARIABLE).unwrap_or_default();
         Ok(BisectSearch { options, flags, folder, signals, runs: 0 })

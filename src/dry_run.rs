@@ -49,7 +49,10 @@ pub fn link(config: &Config) -> ExitCode {
     };
     let status = linker.wait();
     if let (Ok(analysis), Ok(status)) = (&mut analysis, &status) {
-        say_linked(analysis, status.success());
+        // The analysis may have ended already.
+        if let (Some(mut stream), true) = (analysis.stdin.take(), status.success()) {
+            let _ = stream.write_all(&[1]);
+        }
     }
     finish(config, analysis);
     match status {
@@ -78,13 +81,6 @@ fn start_analysis(config: &Config) -> std::io::Result<Child> {
     // The linker may have been found by the parent process, which differs.
     command.env(LINKER_VARIABLE, &config.linker.path);
     child::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))
-}
-
-/// Send the end of the linker to the analysis, if that still runs.
-fn say_linked(analysis: &mut Child, success: bool) {
-    if let (Some(mut stream), true) = (analysis.stdin.take(), success) {
-        let _ = stream.write_all(&[1]);
-    }
 }
 
 fn is_linked() -> bool {

@@ -35,11 +35,14 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// Catch the signals of a terminal and of a service manager.
-    pub(crate) fn watch() -> std::io::Result<Signals> {
+    pub(crate) fn watch(command: &str) -> Result<Signals> {
+        let refused = |e| Error::io(Stage::Arguments, command, "wait for signals", e);
         let received = Arc::new(AtomicUsize::new(0));
         for number in [signal_hook::consts::SIGHUP, signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]
         {
-            signal_hook::flag::register_usize(number, Arc::clone(&received), number as usize)?;
+            let registered =
+                signal_hook::flag::register_usize(number, Arc::clone(&received), number as usize);
+            registered.map_err(refused)?;
         }
         Ok(Signals { received })
     }
@@ -107,6 +110,12 @@ fn end(child: &mut Child, signal: i32) {
 /// A group without processes is no failure.
 fn signal_group(leader: &Child, signal: Signal) {
     let _ = kill_process_group(Pid::from_child(leader), signal);
+}
+
+/// End this program by the signal that asked it to.
+pub(crate) fn end_by(signal: i32) -> ExitCode {
+    let _ = signal_hook::low_level::emulate_default_handler(signal);
+    ExitCode::FAILURE
 }
 
 /// A folder for temporary files, which is removed with the result.

@@ -17,7 +17,7 @@ use crate::args::{Environment, help, linker};
 use crate::audit;
 use crate::config::Flavor;
 use crate::error::{Error, Result, Stage};
-use crate::process_group::{Signals, temporary_folder};
+use crate::process_group::{Signals, end_by, temporary_folder};
 use command::LinkCommand;
 use laboratory::{AdviseOptions, Ended, Laboratory};
 use text::LinkSituation;
@@ -32,18 +32,14 @@ pub fn main(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
         Ok(None) => return audit::print(help::text("advise")),
         Err(error) => return Ok(usage(&error)),
     };
-    let signals =
-        Signals::watch().map_err(|e| Error::io(Stage::Arguments, "advise", "wait for signals", e))?;
+    let signals = Signals::watch("advise")?;
     let folder = temporary_folder(Stage::Link, "advise-")?;
     // The folder is removed before a signal ends this program.
     match advise(options, folder, signals, env) {
         Ok(status) => Ok(status),
         Err(Ended::Failed(error)) if error.stage == Stage::Arguments => Ok(usage(&error)),
         Err(Ended::Failed(error)) => Err(error),
-        Err(Ended::Signal(signal)) => {
-            let _ = signal_hook::low_level::emulate_default_handler(signal);
-            Ok(ExitCode::FAILURE)
-        }
+        Err(Ended::Signal(signal)) => Ok(end_by(signal)),
     }
 }
 

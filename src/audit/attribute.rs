@@ -113,7 +113,8 @@ pub(crate) fn items(model: &Model, view: View) -> Result<Vec<Item>> {
     for (i, atom) in model.atoms.iter().enumerate() {
         let part = atom.placed.map(|p| model.part(p));
         let bytes = match view {
-            View::Zero => zero_bytes(model, atom),
+            View::Zero if part.is_some_and(|p| p.category == "bss") && atom.is_zero() => atom.size,
+            View::Zero => 0,
             View::Loaded if !part.is_some_and(|p| p.loaded) => 0,
             View::Loaded | View::File => model.file_bytes(atom),
         } as i64;
@@ -141,11 +142,6 @@ pub(crate) fn divide(atom: &Atom, number: u32, part: u32, bytes: i64, items: &mu
     if rest > 0 || atom.shares.is_empty() {
         items.push(Item { atom: Some(number), symbol: None, part, bytes: rest });
     }
-}
-
-fn zero_bytes(model: &Model, atom: &Atom) -> u64 {
-    let part = atom.placed.map(|p| model.part(p));
-    if part.is_some_and(|p| p.category == "bss") && atom.is_zero() { atom.size } else { 0 }
 }
 
 /// By part: whether it has an atom, and whether it has one that the linker joins with others.

@@ -77,10 +77,9 @@ impl ModelBuilder {
     }
 
     fn grow(&mut self, part: u32, size: u64, bytes: u64) {
-        if let Some(part) = self.parts.get_mut(part as usize) {
-            part.size = part.size.saturating_add(size);
-            part.bytes = part.bytes.saturating_add(bytes);
-        }
+        let part = &mut self.parts[part as usize];
+        part.size = part.size.saturating_add(size);
+        part.bytes = part.bytes.saturating_add(bytes);
     }
 
     /// The members of an archive and the bytes between them.
@@ -131,11 +130,9 @@ impl ModelBuilder {
         for (part, places) in self.parts_of(file) {
             for claim in coverage.inside(places.clone()) {
                 pieces.push((claim.owner, part, claim.end - claim.start));
-                let owner = owners.list.get(claim.owner as usize);
-                if owner.is_some_and(|o| o.home.is_some_and(|h| (claim.start..claim.end).contains(&h)))
-                    && let Some(home) = homes.get_mut(claim.owner as usize)
-                {
-                    *home = Some(part);
+                let owner = claim.owner as usize;
+                if owners.list[owner].home.is_some_and(|h| (claim.start..claim.end).contains(&h)) {
+                    homes[owner] = Some(part);
                 }
             }
             // Zero-initialised memory is behind the bytes of the file.
@@ -152,14 +149,13 @@ impl ModelBuilder {
         pieces.sort_unstable_by_key(|p| (p.0, p.1));
         let mut atom_of: FxHashMap<u32, u32> = FxHashMap::default();
         for group in pieces.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            let Some((number, part, _)) = group.first().copied() else { continue };
-            let Some(owner) = owners.list.get(number as usize) else { continue };
-            let is_home = homes.get(number as usize).copied().flatten() == Some(part);
+            let (number, part, _) = group[0];
+            let owner = &owners.list[number as usize];
+            let is_home = homes[number as usize] == Some(part);
             if is_home {
                 atom_of.insert(number, self.atoms.len() as u32);
             }
-            let category = self.parts.get(part as usize).map_or("", |p| &*p.category);
-            let kind = match category {
+            let kind = match &*self.parts[part as usize].category {
                 "bss" => "bss",
                 _ if !is_home => "table",
                 "text" => "code",
@@ -207,10 +203,9 @@ impl ModelBuilder {
     }
 
     fn atom(&mut self, name: Option<&str>, kind: &'static str, part: u32, size: u64, module: u32) {
-        let section = self.parts.get(part as usize).map_or(String::new(), |p| p.name.clone());
         let report = AtomReport {
             module,
-            section,
+            section: self.parts[part as usize].name.clone(),
             size,
             kind: kind.into(),
             state: AtomState::Kept,
@@ -229,11 +224,7 @@ impl ModelBuilder {
     /// Forget the files that have no bytes: another name for a compile unit, or one without code.
     fn forget_empty_modules(&mut self) {
         let mut number = vec![None; self.modules.len()];
-        for atom in &self.atoms {
-            if let Some(slot) = number.get_mut(atom.module as usize) {
-                *slot = Some(0);
-            }
-        }
+        self.atoms.iter().for_each(|atom| number[atom.module as usize] = Some(0));
         for (next, slot) in (0u32..).zip(number.iter_mut().flatten()) {
             *slot = next;
         }
@@ -241,7 +232,7 @@ impl ModelBuilder {
         self.modules.retain(|_| kept.next().is_some_and(Option::is_some));
         for atom in &mut self.atoms {
             let module = &mut atom.report.module;
-            *module = number.get(*module as usize).copied().flatten().unwrap_or(*module);
+            *module = number[*module as usize].unwrap_or(*module);
         }
     }
 
@@ -258,9 +249,7 @@ impl ModelBuilder {
         }
         let mut taken = vec![0u64; self.parts.len()];
         for atom in &self.atoms {
-            if let Some(taken) = atom.placed.and_then(|p| taken.get_mut(p as usize)) {
-                *taken += atom.size;
-            }
+            atom.placed.iter().for_each(|part| taken[*part as usize] += atom.size);
         }
         for (part, taken) in self.parts.iter().zip(&taken) {
             let most = if part.category == "bss" { part.size } else { part.bytes };

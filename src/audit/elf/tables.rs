@@ -3,7 +3,7 @@
 use object::elf;
 
 use super::coverage::{Claim, Coverage};
-use super::file::{AuditedFile, AuditedSection, AuditedTable};
+use super::file::{AuditedFile, AuditedTable};
 use super::owners::Owners;
 
 /// The bytes of the entries of all symbol tables.
@@ -21,18 +21,23 @@ pub(super) fn claims<'a>(file: &AuditedFile<'a>, owners: &mut Owners<'a>, covera
                 let end = start.saturating_add(size).min(section.end());
                 claims.extend(owner.map(|owner| Claim { start, end, owner }));
             };
-            let (first, offset, size) = match section.kind {
-                elf::SHT_GNU_VERSYM => (0, 0, 2),
-                elf::SHT_HASH => match chains_of_hash(section) {
-                    Some(offset) => (0, offset, 4),
-                    None => continue,
-                },
-                elf::SHT_GNU_HASH => match chains_of_gnu_hash(section) {
-                    Some((first, offset)) => (first, offset, 4),
-                    None => continue,
-                },
-                _ => continue,
+            let word = |at: usize| {
+                let bytes = section.bytes.get(at * 4..at * 4 + 4)?;
+                bytes.try_into().ok().map(|b| u64::from(u32::from_le_bytes(b)))
             };
+            // The first symbol that has an entry, where the entries begin, and their size.
+            let entries = match section.kind {
+                elf::SHT_GNU_VERSYM => Some((0, 0, 2)),
+                elf::SHT_HASH => word(0).map(|buckets| (0, 8 + buckets * 4, 4)),
+                elf::SHT_GNU_HASH => match (word(0), word(1), word(2)) {
+                    (Some(buckets), Some(first), Some(words)) => {
+                        Some((first as usize, 16 + words * 8 + buckets * 4, 4))
+                    }
+                    _ => None,
+                },
+                _ => None,
+            };
+            let Some((first, offset, size)) = entries else { continue };
             for (number, owner) in of.iter().skip(first).enumerate() {
                 add(offset + number as u64 * size, size, owner);
             }
@@ -62,19 +67,4 @@ fn of_symbols(
         let end = start.saturating_add(symbol.name.len() as u64 + 1).min(strings.end());
         claims.push(Claim { start, end, owner });
     }
-}
-
-fn number(section: &AuditedSection<'_>, at: usize) -> Option<u64> {
-    section.bytes.get(at * 4..at * 4 + 4)?.try_into().ok().map(|b| u64::from(u32::from_le_bytes(b)))
-}
-
-/// The place of the first chain entry in a hash table; each symbol has one.
-fn chains_of_hash(section: &AuditedSection<'_>) -> Option<u64> {
-    Some(8 + number(section, 0)? * 4)
-}
-
-/// The first symbol that has an entry, and where the entries begin.
-fn chains_of_gnu_hash(section: &AuditedSection<'_>) -> Option<(usize, u64)> {
-    let (buckets, first, words) = (number(section, 0)?, number(section, 1)?, number(section, 2)?);
-    Some((first as usize, 16 + words * 8 + buckets * 4))
 }
