@@ -21,6 +21,7 @@ use crate::args::{Environment, help, words};
 use crate::error::{Result, Stage};
 use crate::process_group::{GroupEnd, Signals, end_by, failure, temporary_folder};
 use crate::report::log::{LogAtom, LogLine};
+use crate::report::table::first_names;
 use crate::terminal;
 
 /// Run the command with these words.
@@ -549,12 +550,10 @@ fn state(atom: &LogAtom) -> &str {
 }
 
 fn list(words: &[String]) -> String {
-    let rest = words.len().saturating_sub(LISTED);
-    let mut out = words.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
-    if rest > 0 {
-        let _ = write!(out, " and {rest} more");
+    match first_names(words.iter().cloned(), LISTED) {
+        (first, 0) => first,
+        (first, more) => format!("{first} and {more} more"),
     }
-    out
 }
 
 fn no_link(links: usize) -> Stop {

@@ -107,7 +107,7 @@ fn assignment(word: &OsString) -> Option<(OsString, OsString)> {
 }
 
 impl LinkCommand {
-    /// Read a command.
+    /// Read the words of a link command.
     pub(super) fn parse(command: &[OsString]) -> Result<LinkCommand> {
         let wrong = |message: String| Err(Error::new(Stage::Arguments, format!("advise: {message}")));
         // `env` without options does what a shell does with leading variables.

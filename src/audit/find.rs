@@ -12,7 +12,7 @@ use crate::inputs::glob::Glob;
 use super::attribute::place;
 use super::demangle::{self, demangle};
 use super::model::{Atom, AtomState, Model, ModuleReport};
-use crate::report::imports::ImportReport;
+use crate::report::graph::ImportReport;
 
 /// The atoms with a name, ascending.
 pub(crate) fn find(model: &Model, name: &str) -> Result<Vec<u32>> {

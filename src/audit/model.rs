@@ -8,8 +8,7 @@ use std::ops::Deref;
 use crate::error::{Error, Result, Stage};
 use crate::ids::named;
 use crate::report::contents::PartReport;
-use crate::report::graph::{GraphReport, HOLDS, RootReport, STRUCTURAL};
-use crate::report::imports::ImportReport;
+use crate::report::graph::{GraphReport, HOLDS, ImportReport, RootReport, STRUCTURAL};
 use crate::report::{AtomReport, Report, SCHEMA, SymbolReport, UnwindReport, is_start_file_name};
 
 use super::graph::{Graph, NumberedEdge, ROOT};

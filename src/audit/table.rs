@@ -250,8 +250,7 @@ impl Answer {
             };
             object.insert(table.name.to_owned(), table.rows.iter().map(row).collect());
         }
-        let text = serde_json::to_string_pretty(&Value::Object(object)).unwrap_or_default();
-        json(&text).into_owned() + "\n"
+        document(&Value::Object(object))
     }
 
     /// The first table: a file of values has one kind of row.
@@ -288,6 +287,11 @@ impl Answer {
         blocks.extend(self.notes.iter().map(|l| escaped(l) + "\n"));
         blocks.join("\n")
     }
+}
+
+/// A JSON document as text.
+pub(crate) fn document(value: &Value) -> String {
+    json(&serde_json::to_string_pretty(value).unwrap_or_default()).into_owned() + "\n"
 }
 
 fn key(column: &str) -> String {

@@ -8,6 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::names::{atom_kind_name, symbols_of};
+use super::table::first_names;
 use crate::error::{Error, Stage, lossy};
 use crate::ids::{AtomId, Id};
 use crate::index::{Index, LinkInputs};
@@ -145,9 +146,10 @@ impl LogWriter<'_> {
                 lossy(summary.name(summary.atoms[local.index()].name))
             })
         };
-        let named: Vec<String> = atoms.iter().take(NAMED_REFERRERS).map(name).collect();
-        let rest = atoms.len().saturating_sub(NAMED_REFERRERS);
-        named.join(", ") + &if rest > 0 { format!(" and {rest} more") } else { String::new() }
+        match first_names(atoms.iter().map(name), NAMED_REFERRERS) {
+            (named, 0) => named,
+            (named, more) => format!("{named} and {more} more"),
+        }
     }
 }
 

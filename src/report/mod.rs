@@ -9,7 +9,6 @@ pub mod calls;
 pub mod contents;
 mod duplicates;
 pub mod graph;
-pub mod imports;
 mod json;
 pub mod log;
 mod names;
@@ -72,7 +71,7 @@ pub fn of_link(
     let not_pruned_action = not_pruned.as_ref().and(unpruned.as_ref()).and_then(|why| why.action.clone());
     let mut report = Report { not_pruned, not_pruned_action, unpruned, ..report(facts, pruned) };
     if config.prune.report.is_some() {
-        let of_graph = || (graph::graph(facts), imports::imports(facts));
+        let of_graph = || (graph::graph(facts), graph::imports(facts));
         ((report.graph, report.imports), report.duplicates) =
             rayon::join(of_graph, || duplicates::groups(facts));
     }
@@ -233,21 +232,20 @@ fn witness_report(facts: Facts<'_>, witness: Witness) -> Option<WitnessReport> {
             let name = |s| lossy(facts.resolution.symbols[s].name);
             Some(WitnessReport::Root { reason: root.reason.name(), symbol: root.symbol.map(name) })
         }
-        Witness::Edge(number) => {
-            let edge = facts.index.edges[number as usize];
-            let from = facts.index.edge_source(number);
-            let (position, _) = facts.index.locate(from);
-            let reference = facts.summaries[position].references.get(edge.reference as usize);
+        _ => {
+            let graph::EdgeSource::Atom(from, kind) = graph::source(facts, witness) else { return None };
+            let reference = match witness {
+                Witness::Edge(number) => {
+                    let summary = facts.summaries[facts.index.locate(from).0];
+                    summary.references.get(facts.index.edges[number as usize].reference as usize)
+                }
+                _ => None,
+            };
             Some(WitnessReport::Reference {
                 from: from.index(),
-                kind: edge_kind_name(edge.kind).to_owned(),
+                kind: kind.to_owned(),
                 offset: reference.map(|r| r.offset),
             })
-        }
-        Witness::Called { .. } | Witness::Escaped { .. } | Witness::Part(_) | Witness::Label(_) => {
-            let kind = graph::followed_kind(witness);
-            let from = why::followed(facts, witness).1?;
-            Some(WitnessReport::Reference { from: from.index(), kind: kind.to_owned(), offset: None })
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::accounting::{LiveCode, LoadedBytes, Totals};
 use super::names::{FixedWord, NotDone};
-use super::{calls, contents, graph, imports};
+use super::{calls, contents, graph};
 
 pub const SCHEMA: u32 = 2;
 
@@ -58,7 +58,7 @@ pub struct Report {
     pub graph: graph::GraphReport,
     /// Symbols that are used and defined elsewhere, in their order.
     #[serde(default)]
-    pub imports: Vec<imports::ImportReport>,
+    pub imports: Vec<graph::ImportReport>,
     /// Atoms with the same contents, in groups: positions in `atoms`.
     pub duplicates: Vec<Vec<u32>>,
     /// The linked file; null if it could not be read.

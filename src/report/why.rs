@@ -5,7 +5,7 @@
 
 use summaries::{Definition, LimitRecord, Severity, SymbolKind};
 
-use super::imports::{ImportReport, imports};
+use super::graph::{ImportReport, imports};
 use super::names::NotDone;
 use super::names::{Facts, describe};
 use super::names::{KINDS, edge_kind_name};

@@ -14,7 +14,7 @@ use crate::audit::attribute::{AttributedSize, GroupBy, Item, ItemNames, View, it
 use crate::audit::commands::stack::StackLimit;
 use crate::audit::find::{find, is_called, is_module};
 use crate::audit::model::{Model, ModuleReport};
-use crate::audit::table::{Answer, Cell, Table, count, row};
+use crate::audit::table::{Answer, Cell, Table, count, document, row};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::glob::Glob;
 
@@ -316,16 +316,14 @@ fn sarif_document(path: &str, results: &[SarifResult]) -> String {
             "partialFingerprints": { "limit/v1": found.limit },
         })
     };
-    let document = json!({
+    document(&json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [{
             "tool": { "driver": { "name": "lto-prune", "version": env!("CARGO_PKG_VERSION"), "rules": rules } },
             "results": results.iter().map(result).collect::<Vec<serde_json::Value>>(),
         }],
-    });
-    let text = serde_json::to_string_pretty(&document).unwrap_or_default();
-    crate::terminal::json(&text).into_owned() + "\n"
+    }))
 }
 
 /// A path as a reference of RFC 3986: bytes that it reserves are percent-encoded.

@@ -15,6 +15,7 @@ use crate::audit::model::Model;
 use crate::audit::table::{Answer, Table, count, row};
 use crate::report::calls::{CallSiteReport, FlowReport};
 use crate::report::graph::{BY_SITE, ESCAPED};
+use crate::report::table::first_names;
 
 /// Kinds of roots that exist because of missing knowledge, each with an action.
 const ROOTS: [(&str, &str); 8] = [
@@ -258,7 +259,8 @@ fn callees(model: &Model, site: &CallSiteReport) -> String {
     let mut names: Vec<String> = own.chain(site.externals.iter().map(|e| demangle(e).into_owned())).collect();
     // Functions that can't be divided are one atom.
     names.dedup();
-    let more = names.len().saturating_sub(NAMED);
-    let named = names.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
-    if more == 0 { named } else { format!("{named}, … and {more} more") }
+    match first_names(names, NAMED) {
+        (named, 0) => named,
+        (named, more) => format!("{named}, … and {more} more"),
+    }
 }

@@ -22,10 +22,11 @@ use crate::audit::evidence::{
 use crate::audit::find::{find, is_module, modules_and_symbols};
 use crate::audit::graph::{NumberedEdge, ROOT};
 use crate::audit::model::{Atom, AtomState, Model};
-use crate::audit::table::{Answer, Cell, DocumentFormat, Format, Table, count};
+use crate::audit::table::{Answer, Cell, DocumentFormat, Format, Table, count, document};
 use crate::error::{Error, Result, Stage};
 use crate::hashing;
 use crate::ids::named;
+use crate::report::table::first_names;
 
 named! {
     /// Whether the code of a function is in the program, the surest reason against its absence first.
@@ -417,11 +418,10 @@ impl<'m> PresenceQuestion<'m> {
 
 /// The first three of some names.
 fn some(names: impl Iterator<Item = String>) -> String {
-    const MOST: usize = 3;
-    let names: Vec<String> = names.collect();
-    let more = names.len().saturating_sub(MOST);
-    let named = names.into_iter().take(MOST).collect::<Vec<_>>().join(", ");
-    if more == 0 { named } else { format!("{named} and {} more", count(more as u64)) }
+    match first_names(names, 3) {
+        (named, 0) => named,
+        (named, more) => format!("{named} and {} more", count(more as u64)),
+    }
 }
 
 /// Seconds from 1970 to the year 10000, whose dates RFC 3339 can't write.
@@ -503,8 +503,7 @@ fn vex_document(
             })
         }
     };
-    let text = serde_json::to_string_pretty(&value).unwrap_or_default();
-    Ok(crate::terminal::json(&text).into_owned() + "\n")
+    Ok(document(&value))
 }
 
 fn tool() -> String {

@@ -12,6 +12,7 @@ use crate::audit::matching::FileMatching;
 use crate::audit::model::{Atom, AtomState, Model, ModuleReport};
 use crate::audit::table::{Answer, Cell, Format, Table, count, row};
 use crate::error::{Error, Result, Stage};
+use crate::report::table::first_names;
 
 /// The answer.
 /// An error if the report says nothing of the linked file.
@@ -159,19 +160,15 @@ fn named(
     let side =
         |matched: &FileMatching, at: usize| if is_old { &matched.old } else { &matched.new }.get(at).copied();
     let archives = archives(model);
-    let of = |sum: &AttributedSize| match request.by {
-        GroupBy::Symbol => (sum.name.clone(), sum.module.and_then(|m| side(&files.modules, m as usize))),
-        GroupBy::Module => match sum.module.and_then(|m| side(&files.modules, m as usize)) {
-            Some(file) => (String::new(), Some(file)),
-            None => (sum.name.clone(), None),
-        },
-        GroupBy::Archive => {
-            match archives.binary_search(&sum.name).ok().and_then(|a| side(&files.archives, a)) {
-                Some(file) => (String::new(), Some(file)),
-                None => (sum.name.clone(), None),
-            }
-        }
-        _ => (sum.name.clone(), None),
+    let of = |sum: &AttributedSize| {
+        let file = match request.by {
+            GroupBy::Symbol | GroupBy::Module => sum.module.and_then(|m| side(&files.modules, m as usize)),
+            GroupBy::Archive => archives.binary_search(&sum.name).ok().and_then(|a| side(&files.archives, a)),
+            _ => None,
+        };
+        // The number of a file stands for its name.
+        let is_file = request.by != GroupBy::Symbol && file.is_some();
+        (if is_file { String::new() } else { sum.name.clone() }, file)
     };
     // The bytes of items with the same name are added.
     let mut found: BTreeMap<NameInFile, i64> = BTreeMap::new();
@@ -401,8 +398,8 @@ pub(crate) fn duplicates(model: &Model, request: &Request) -> Answer {
             first.size,
             &*first.kind,
             state,
-            listed(&names),
-            listed(&modules),
+            listed(names),
+            listed(modules),
         ]);
     }
     table.limit(rows(request, ROWS));
@@ -420,8 +417,9 @@ pub(crate) fn duplicates(model: &Model, request: &Request) -> Answer {
 }
 
 /// The first few of a list.
-fn listed(names: &[String]) -> String {
-    const MOST: usize = 3;
-    let first = names.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
-    if names.len() > MOST { format!("{first} and {} more", names.len() - MOST) } else { first }
+fn listed(names: Vec<String>) -> String {
+    match first_names(names, 3) {
+        (first, 0) => first,
+        (first, more) => format!("{first} and {more} more"),
+    }
 }

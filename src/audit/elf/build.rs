@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::coverage::{Claim, Coverage};
 use super::file::{AuditedFile, is_elf};
 use super::owners::{Owner, Owners};
-use super::{pointers, tables, units, unwind};
+use super::{owners, pointers, units, unwind};
 use crate::audit::model::{Atom, AtomState, ElfKind, Model, UNKNOWN_MODULE, sum};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::archive;
@@ -294,7 +294,7 @@ fn attributed<'a>(file: &AuditedFile<'a>) -> (Owners<'a>, Coverage) {
     }
     pointers::claim_referenced(file, &pointers, &mut coverage);
     let mut claims = pointers::entries(file, &pointers, &mut owners, &coverage);
-    claims.extend(tables::claims(file, &mut owners, &coverage));
+    claims.extend(owners::of_tables(file, &mut owners, &coverage));
     coverage.add(claims);
     (owners, coverage)
 }

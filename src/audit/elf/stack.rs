@@ -37,7 +37,7 @@ pub(in crate::audit) enum FunctionTarget {
     Unknown,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct CodeRange<'a> {
     end: u64,
     name: Option<Cow<'a, str>>,
@@ -121,22 +121,15 @@ impl<'a> StackFile<'a> {
         found.sort();
         for (address, _, size, name) in found {
             self.names.insert((name.to_string(), address));
-            let function = self.functions.entry(address).or_insert(CodeRange {
-                end: address,
-                name: Some(name),
-                has_landing_pads: false,
-            });
+            let function = self.functions.entry(address).or_default();
+            function.name.get_or_insert(name);
             function.end = function.end.max(address.saturating_add(size));
         }
         for unwound in &self.rows.functions {
             if self.code_section(unwound.start).is_none_or(|s| is_linkage(&s.name)) {
                 continue;
             }
-            let function = self.functions.entry(unwound.start).or_insert(CodeRange {
-                end: unwound.start,
-                name: None,
-                has_landing_pads: false,
-            });
+            let function = self.functions.entry(unwound.start).or_default();
             function.end = function.end.max(unwound.end);
             function.has_landing_pads |= unwound.has_landing_pads;
         }
@@ -147,12 +140,9 @@ impl<'a> StackFile<'a> {
                 Some((start, function)) if address < function.end && *start != address => {}
                 _ => {
                     self.names.insert((name.to_string(), address));
-                    let function = self.functions.entry(address).or_insert(CodeRange {
-                        end: address,
-                        name: None,
-                        has_landing_pads: false,
-                    });
+                    let function = self.functions.entry(address).or_default();
                     function.name.get_or_insert(name);
+                    function.end = function.end.max(address);
                 }
             }
         }

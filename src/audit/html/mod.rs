@@ -68,24 +68,6 @@ struct Removed {
     list: Vec<(u32, u32, u64)>,
 }
 
-impl Removed {
-    fn new(model: &Model, strings: &mut Strings) -> Self {
-        let mut all: Vec<&Atom> = model
-            .atoms
-            .iter()
-            .filter(|a| a.state == AtomState::Dropped && a.size > 0 && !a.is_zero())
-            .collect();
-        all.sort_by_key(|a| Reverse(a.size));
-        let list = all.iter().take(MOST_REMOVED).map(|a| {
-            let name = a.name().map_or_else(|| Cow::Owned(format!("[{}]", a.section)), Cow::Borrowed);
-            let module = model.module_of(a).full();
-            (strings.of(&name), strings.of(&module), a.size)
-        });
-        let list = list.collect();
-        Removed { size: all.iter().fold(0, |sum, a| sum.saturating_add(a.size)), count: all.len(), list }
-    }
-}
-
 #[derive(Serialize)]
 struct OldReport {
     report: u32,
@@ -274,6 +256,36 @@ impl PageBuilder<'_> {
         (atoms, retained.get(ROOT as usize).copied().unwrap_or(0))
     }
 
+    /// Functions and objects that the link does not have.
+    fn removed(&mut self) -> Removed {
+        let model = self.model;
+        let is_removed = |a: &&Atom| a.state == AtomState::Dropped && a.size > 0 && !a.is_zero();
+        let mut all: Vec<&Atom> = model.atoms.iter().filter(is_removed).collect();
+        all.sort_by_key(|a| Reverse(a.size));
+        let list = all.iter().take(MOST_REMOVED).map(|a| {
+            let name = a.name().map_or_else(|| Cow::Owned(format!("[{}]", a.section)), Cow::Borrowed);
+            (self.strings.of(&name), self.strings.of(&model.module_of(a).full()), a.size)
+        });
+        let list = list.collect();
+        Removed { size: all.iter().fold(0, |sum, a| sum.saturating_add(a.size)), count: all.len(), list }
+    }
+
+    fn imports(&mut self) -> Imports {
+        let mut imports = Imports::default();
+        for (import, edges) in self.model.used_imports() {
+            imports.name.push(self.strings.of(&demangle(&import.symbol)));
+            imports.by.push(self.strings.of(import.definer()));
+            imports.start.push(imports.from.len() as u32);
+            for (edge, from) in edges.iter().filter_map(|e| Some((e, self.live(e.from)?))) {
+                imports.from.push(from);
+                imports.kind.push(edge.kind);
+                imports.offset.push(edge.offset);
+            }
+        }
+        imports.start.push(imports.from.len() as u32);
+        imports
+    }
+
     fn edges(&self) -> Edges {
         let model = self.model;
         let kinds = model.report.graph.kinds.iter().map(|k| k.to_string()).collect();
@@ -326,10 +338,7 @@ pub(super) fn page(model: &Model, old: Option<&Model>, all: bool) -> Result<Stri
             roots.push((atom, maker.strings.of(&root.reason), symbol));
         }
     }
-    let mut strings = std::mem::take(&mut maker.strings);
-    let imports = Imports::new(model, &mut strings, |atom| maker.live(atom));
-    let removed = Removed::new(model, &mut strings);
-    maker.strings = strings;
+    let (imports, removed) = (maker.imports(), maker.removed());
     let pruned =
         if model.report.pruned { String::new() } else { format!(", {}", model.report.why_not_pruned()) };
     let how = match model.elf {
@@ -387,25 +396,6 @@ struct Imports {
     from: Vec<u32>,
     kind: Vec<u8>,
     offset: Vec<i64>,
-}
-
-impl Imports {
-    /// `live` is the number in the page of an atom of the report.
-    fn new(model: &Model, strings: &mut Strings, live: impl Fn(u32) -> Option<u32>) -> Self {
-        let mut imports = Imports::default();
-        for (import, edges) in model.used_imports() {
-            imports.name.push(strings.of(&demangle(&import.symbol)));
-            imports.by.push(strings.of(import.definer()));
-            imports.start.push(imports.from.len() as u32);
-            for (edge, from) in edges.iter().filter_map(|e| Some((e, live(e.from)?))) {
-                imports.from.push(from);
-                imports.kind.push(edge.kind);
-                imports.offset.push(edge.offset);
-            }
-        }
-        imports.start.push(imports.from.len() as u32);
-        imports
-    }
 }
 
 #[cfg(test)]
