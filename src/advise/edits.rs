@@ -86,9 +86,9 @@ pub(super) fn change<'c>(link: &'c LinkCommand, edits: &[Edit], shims: &OsStr) -
 
 /// The words that make a program export all of its global symbols.
 pub(super) fn exports(link: &LinkCommand) -> impl Iterator<Item = &LinkWord> {
-    link.words.iter().filter(|word| match word {
-        LinkWord::Driver(word) => word == "-rdynamic",
-        LinkWord::Linker(word) => word == "-E" || word == "--export-dynamic" || word == "-export-dynamic",
+    link.words.iter().filter(|word| match word.is_linker {
+        false => word.text == "-rdynamic",
+        true => ["-E", "--export-dynamic", "-export-dynamic"].iter().any(|name| word.text == *name),
     })
 }
 
@@ -123,9 +123,9 @@ pub(super) fn shown(link: &LinkCommand, edits: &[Edit]) -> String {
     }
     let mut removed: Vec<String> = Vec::new();
     for word in &change.removed {
-        let text = match word {
-            LinkWord::Linker(word) if link.is_driver => format!("-Wl,{}", word.display()),
-            LinkWord::Linker(word) | LinkWord::Driver(word) => plain(word),
+        let text = match word.is_linker && link.is_driver {
+            true => format!("-Wl,{}", word.text.display()),
+            false => plain(&word.text),
         };
         if !removed.contains(&text) {
             removed.push(text);
