@@ -30,9 +30,7 @@ use crate::{hashing, messages, precomputed};
 
 /// Write the plan of each file of the link that has an interface into `dir`, and say why, where every file stays as it is. Files that have one path there
 /// are one file by several names, with the modules of all of them.
-///
-/// # Errors
-/// A plan can't be written; under `--prune-strict`, a failure of ours keeps something.
+/// Under `--prune-strict` it is an error if a failure of ours keeps something.
 pub fn write_plans(link: LinkInputs<'_>, plan: &Plan, verdict: &Verdict, dir: &Path) -> Result<()> {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     let failure = verdict.failure(link);
@@ -73,9 +71,6 @@ pub fn write_plans(link: LinkInputs<'_>, plan: &Plan, verdict: &Verdict, dir: &P
 const USAGE: &str = "; usage: lto-prune emit --plan=FILE IN -o OUT";
 
 /// `lto-prune emit --plan=FILE IN -o OUT`, without the first two words.
-///
-/// # Errors
-/// A mistake in the words; a file that can't be read or written; `IN` is not the file that was planned; a module that can't be emitted as planned.
 pub fn emit_command(words: &[OsString]) -> Result<()> {
     let EmitRequest { plan, input, output } = parse(words)?;
     let read = |path: &Path| fs::read(path).map_err(|e| Error::io(Stage::Emit, path, "read", e));

@@ -25,9 +25,6 @@ use crate::report::table::first_names;
 use crate::terminal;
 
 /// Run the command with these words.
-///
-/// # Errors
-/// A mistake in the options, or no place for temporary files.
 pub fn main(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     let Some(options) = parse(words)? else {
         // A closed pipe is the reader's business.

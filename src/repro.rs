@@ -16,9 +16,6 @@ use crate::link::response_file;
 const FOLDER: &str = "repro";
 
 /// Write the archive, if `--prune-repro` names one; not where a link is only planned, maybe without its files.
-///
-/// # Errors
-/// The archive can't be written.
 pub fn write_if_asked(config: &Config, inputs: &Inputs) -> Result<()> {
     let Some(path) = config.prune.repro.as_ref().filter(|_| config.prune.plan_dir.is_none()) else {
         return Ok(());

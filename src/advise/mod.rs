@@ -23,9 +23,6 @@ use laboratory::{AdviseOptions, Ended, Laboratory};
 use text::LinkSituation;
 
 /// Run the command with these words.
-///
-/// # Errors
-/// A file that can't be written, or a command that can't be run.
 pub fn main(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     let options = match laboratory::parse(words) {
         Ok(Some(options)) => options,

@@ -34,10 +34,6 @@ fn error(message: impl Into<String>) -> Error {
 
 /// Parse our words: first those of the file `lto-prune.toml` if the `output` is known, then those of the environment, then those of the line,
 /// the later overriding.
-///
-/// # Errors
-/// An unknown option, a value that is missing, superfluous or wrong, a word in `LTO_PRUNE_FLAGS` that isn't ours, or a file of options that can't be
-/// read.
 pub fn parse(words: &[OsString], output: Option<&Path>, env: &Environment<'_>) -> Result<PruneOptions> {
     let mut options = PruneOptions { cache: default_cache(env), ..PruneOptions::default() };
     let of_file = output.map(|output| file::words(env, output)).transpose()?.flatten();
