@@ -72,7 +72,7 @@ const USAGE: &str = "; usage: lto-prune emit --plan=FILE IN -o OUT";
 
 /// `lto-prune emit --plan=FILE IN -o OUT`, without the first two words.
 pub fn emit_command(words: &[OsString]) -> Result<()> {
-    let EmitRequest { plan, input, output } = parse(words)?;
+    let [plan, input, output] = parse(words)?;
     let read = |path: &Path| fs::read(path).map_err(|e| Error::io(Stage::Emit, path, "read", e));
     let name = input.display().to_string();
     let plan_bytes =
@@ -142,13 +142,8 @@ fn emit_module(name: &str, summary: &ModuleSummary, plan: &ModulePlan, original:
     Ok(pruned)
 }
 
-struct EmitRequest {
-    plan: PathBuf,
-    input: PathBuf,
-    output: PathBuf,
-}
-
-fn parse(words: &[OsString]) -> Result<EmitRequest> {
+/// The plan, the file to emit, and the output.
+fn parse(words: &[OsString]) -> Result<[PathBuf; 3]> {
     let (mut plan, mut input, mut output) = (None, None, None);
     let mut words = CommandWords::new("emit", words, USAGE);
     while let Some(word) = words.next()? {
@@ -164,7 +159,7 @@ fn parse(words: &[OsString]) -> Result<EmitRequest> {
     }
     let missing = |what: &str| Err(words.wrong(format!("no {what}{USAGE}")));
     match (plan, input, output) {
-        (Some(plan), Some(input), Some(output)) => Ok(EmitRequest { plan, input, output }),
+        (Some(plan), Some(input), Some(output)) => Ok([plan, input, output]),
         (None, _, _) => missing("--plan"),
         (_, None, _) => missing("file to emit"),
         (_, _, None) => missing("-o"),

@@ -29,10 +29,8 @@ pub fn link(config: &Config) -> ExitCode {
         return analyse(config);
     }
     let prune = &config.prune;
-    if !prune.wants_report() && prune.repro.is_none() && !prune.time {
-        return link::exec_plain(config);
-    }
-    if child::pass_signals_on().is_err() {
+    let is_wanted = prune.wants_report() || prune.repro.is_some() || prune.time;
+    if !is_wanted || child::pass_signals_on().is_err() {
         return link::exec_plain(config);
     }
     let mut analysis = start_analysis(config);

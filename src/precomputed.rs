@@ -28,18 +28,13 @@ const OTHERS_WRITE: u32 = 0o002;
 
 /// Write `bytes` to `path` and make its folder, unless the file has these contents.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if is_there(path) && fs::read(path).is_ok_and(|old| old == bytes) {
+    if path.is_file() && fs::read(path).is_ok_and(|old| old == bytes) {
         return Ok(());
     }
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
     fs::write(path, bytes)
-}
-
-/// Whether there is a regular file.
-fn is_there(path: &Path) -> bool {
-    path.metadata().is_ok_and(|meta| meta.is_file())
 }
 
 /// Open a precomputed file, for the file `input` or for any.
