@@ -30,9 +30,7 @@ use crate::{hashing, messages, precomputed};
 
 /// Write the plan of each file of the link that has an interface into `dir`, and say why, where every file stays as it is. Files that have one path there
 /// are one file by several names, with the modules of all of them.
-///
-/// # Errors
-/// A plan can't be written; under `--prune-strict`, a failure of ours keeps something.
+/// Under `--prune-strict` it is an error if a failure of ours keeps something.
 pub fn write_plans(link: LinkInputs<'_>, plan: &Plan, verdict: &Verdict, dir: &Path) -> Result<()> {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     let failure = verdict.failure(link);
@@ -73,11 +71,8 @@ pub fn write_plans(link: LinkInputs<'_>, plan: &Plan, verdict: &Verdict, dir: &P
 const USAGE: &str = "; usage: lto-prune emit --plan=FILE IN -o OUT";
 
 /// `lto-prune emit --plan=FILE IN -o OUT`, without the first two words.
-///
-/// # Errors
-/// A mistake in the words; a file that can't be read or written; `IN` is not the file that was planned; a module that can't be emitted as planned.
 pub fn emit_command(words: &[OsString]) -> Result<()> {
-    let EmitRequest { plan, input, output } = parse(words)?;
+    let [plan, input, output] = parse(words)?;
     let read = |path: &Path| fs::read(path).map_err(|e| Error::io(Stage::Emit, path, "read", e));
     let name = input.display().to_string();
     let plan_bytes =
@@ -147,13 +142,8 @@ fn emit_module(name: &str, summary: &ModuleSummary, plan: &ModulePlan, original:
     Ok(pruned)
 }
 
-struct EmitRequest {
-    plan: PathBuf,
-    input: PathBuf,
-    output: PathBuf,
-}
-
-fn parse(words: &[OsString]) -> Result<EmitRequest> {
+/// The plan, the file to emit, and the output.
+fn parse(words: &[OsString]) -> Result<[PathBuf; 3]> {
     let (mut plan, mut input, mut output) = (None, None, None);
     let mut words = CommandWords::new("emit", words, USAGE);
     while let Some(word) = words.next()? {
@@ -169,7 +159,7 @@ fn parse(words: &[OsString]) -> Result<EmitRequest> {
     }
     let missing = |what: &str| Err(words.wrong(format!("no {what}{USAGE}")));
     match (plan, input, output) {
-        (Some(plan), Some(input), Some(output)) => Ok(EmitRequest { plan, input, output }),
+        (Some(plan), Some(input), Some(output)) => Ok([plan, input, output]),
         (None, _, _) => missing("--plan"),
         (_, None, _) => missing("file to emit"),
         (_, _, None) => missing("-o"),

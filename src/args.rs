@@ -22,9 +22,7 @@ use crate::config::{Config, Flavor};
 use crate::error::Result;
 
 /// The meaning of a linker's command line. `args` are the words after the program's name, `namesake` is the linker that the name stands for.
-///
-/// # Errors
-/// A mistake in an option of ours, or no linker to stand in front of. The linker reports mistakes in its own options.
+/// The linker reports mistakes in its own options.
 pub fn parse(args: &[OsString], namesake: Option<&OsStr>, env: &Environment<'_>) -> Result<Config> {
     // Another syntax than that of the words here.
     let is_quoted = args.iter().any(|word| words::is_quoting(word));

@@ -12,29 +12,26 @@ use std::fmt::Write as _;
 use std::io::{Read, Seek, SeekFrom, Write as _};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::args::help::{CommandWord, CommandWords};
 use crate::args::prune::FLAGS_VARIABLE;
 use crate::args::{Environment, help, words};
-use crate::error::{Error, Result, Stage};
-use crate::process_group::{GroupEnd, Signals, failure};
+use crate::error::{Result, Stage};
+use crate::process_group::{GroupEnd, Signals, end_by, failure, temporary_folder};
 use crate::report::log::{LogAtom, LogLine};
+use crate::report::table::first_names;
 use crate::terminal;
 
 /// Run the command with these words.
-///
-/// # Errors
-/// A mistake in the options, or no place for temporary files.
 pub fn main(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     let Some(options) = parse(words)? else {
         // A closed pipe is the reader's business.
         let _ = std::io::stdout().write_all(help::text("bisect").as_bytes());
         return Ok(ExitCode::SUCCESS);
     };
-    let runner = Runner::new(options, env)?;
-    let mut search = BisectSearch::new(runner);
+    let mut search = BisectSearch::new(options, env)?;
     let ended = search.run();
     // The folder of temporary files is removed before a signal ends us.
     drop(search);
@@ -47,10 +44,7 @@ pub fn main(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
             eprint!("{text}");
             ExitCode::from(status)
         }
-        Err(Stop::Signal(signal)) => {
-            let _ = signal_hook::low_level::emulate_default_handler(signal);
-            ExitCode::FAILURE
-        }
+        Err(Stop::Signal(signal)) => end_by(signal),
     })
 }
 
@@ -115,15 +109,36 @@ enum Stop {
 /// The number of atoms dropped together that are tried to be kept.
 const TRIED_KEEPS: usize = 8;
 
+/// The shown part of the output of a failed run.
+const SHOWN_BYTES: u64 = 2000;
+const SHOWN_LINES: usize = 12;
+
+#[derive(Debug)]
+struct CommandRun {
+    /// How it failed; `None`: it did not.
+    failure: Option<String>,
+    /// The log lines of its links, in their order.
+    links: Vec<LogLine>,
+    time: Duration,
+}
+
 #[derive(Debug)]
 struct BisectSearch {
-    runner: Runner,
+    options: Options,
+    /// It is `LTO_PRUNE_FLAGS` as it was before.
+    flags: OsString,
+    folder: tempfile::TempDir,
+    signals: Signals,
+    /// So many times COMMAND was run.
     runs: usize,
 }
 
 impl BisectSearch {
-    fn new(runner: Runner) -> Self {
-        BisectSearch { runner, runs: 0 }
+    fn new(options: Options, env: &Environment<'_>) -> Result<Self> {
+        let signals = Signals::watch("bisect")?;
+        let folder = temporary_folder(Stage::Arguments, "bisect-")?;
+        let flags = env.get(FLAGS_VARIABLE).unwrap_or_default();
+        Ok(BisectSearch { options, flags, folder, signals, runs: 0 })
     }
 
     /// Search; what was found, as text.
@@ -154,35 +169,36 @@ impl BisectSearch {
         let (None, Some(failure)) = (&good.failure, &bad.failure) else {
             return Err(contradiction(&what(number - 1), &what(number)));
         };
-        let shown = self.runner.shown();
         let Some(last) = line.last.clone() else { return Err(unsteady_search()) };
         if last.state == "kept" && line.with.is_empty() {
             // Both runs dropped the same.
             return Err(contradiction(&what(number - 1), &what(number)));
         }
+        let shown = self.shown();
         let kept = self.keep(&last, &line.with)?;
-        Ok(found_text(
-            &self.runner,
-            &TextMatch {
-                link,
-                number,
-                context: &context,
-                last: &last,
-                with: &line.with,
-                failure,
-                shown: &shown,
-                kept: kept.as_deref(),
-                good: &limit_of(&share(number - 1)),
-                bad: &limit_of(&share(number)),
-            },
-        ))
+        Ok(self.found_text(&FoundAtom {
+            link,
+            number,
+            context: &context,
+            last: &last,
+            with: &line.with,
+            failure,
+            shown: &shown,
+            kept: kept.as_deref(),
+            good: &limit_of(&share(number - 1)),
+            bad: &limit_of(&share(number)),
+        }))
     }
 
     /// Nothing dropped must succeed, and everything dropped fail. The links, in the order in which they were made.
     fn ends(&mut self) -> Result<Vec<LoggedLink>, Stop> {
         let none = self.test("nothing dropped", "--prune-limit=0")?;
         if let Some(failure) = &none.failure {
-            return Err(Stop::Said(status::FAILS_ANYWAY, fails_anyway(failure, &self.runner.shown())));
+            let text = format!(
+                "bisect: the command fails with nothing dropped ({failure}): pruning is not the reason\n{}",
+                self.shown()
+            );
+            return Err(Stop::Said(status::FAILS_ANYWAY, text));
         }
         let all = self.test("all dropped", "--prune-limit=all")?;
         let other = none.links.iter().find(|l| l.limit > 0);
@@ -192,7 +208,7 @@ impl BisectSearch {
         let links = links_of(&all.links);
         let before = links_of(&none.links);
         if before.is_empty() && links.is_empty() {
-            return Err(Stop::Said(status::NO_LINK, no_link(none.links.len())));
+            return Err(no_link(none.links.len()));
         }
         if links.is_empty() {
             let output = before.into_iter().flat_map(|l| l.outputs).next().unwrap_or_default();
@@ -204,7 +220,7 @@ impl BisectSearch {
             return Err(
                 match before.iter().filter(|l| !same(l)).flat_map(|l| &l.outputs).find(|o| !again(o)) {
                     Some(output) => not_again(output),
-                    None => Stop::Said(status::NOTHING, nothing(&links)),
+                    None => nothing(&links),
                 },
             );
         }
@@ -265,13 +281,160 @@ impl BisectSearch {
     fn test_words(&mut self, what: &str, words: &[String]) -> Result<CommandRun, Stop> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         self.runs += 1;
-        let run = self.runner.run(&words)?;
+        let run = self.run_repeatedly(&words)?;
         let result = match &run.failure {
             None => "succeeds".to_owned(),
             Some(failure) => format!("fails ({failure})"),
         };
         eprintln!("bisect: run {}: {what}: {result}, {:.1} s", self.runs, run.time.as_secs_f64());
         Ok(run)
+    }
+
+    /// The flags with `ours` behind them.
+    fn flags(&self, ours: &[OsString]) -> OsString {
+        words::joined(&self.flags, ours)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("links")
+    }
+
+    fn printed(&self) -> PathBuf {
+        self.folder.path().join("printed")
+    }
+
+    /// Run COMMAND with these options for its links, as often as it has to be to say something.
+    fn run_repeatedly(&self, ours: &[OsString]) -> Result<CommandRun, Stop> {
+        let mut run = self.once(ours)?;
+        for _ in 1..self.options.repeat {
+            if run.failure.is_some() {
+                break;
+            }
+            run = self.once(ours)?;
+        }
+        Ok(run)
+    }
+
+    fn once(&self, ours: &[OsString]) -> Result<CommandRun, Stop> {
+        let trouble = |e: std::io::Error| {
+            Stop::Said(1, format!("lto-prune: error: bisect: {}: {e}\n", self.folder.path().display()))
+        };
+        let mut log = OsString::from("--prune-limit-log=");
+        log.push(self.log());
+        std::fs::write(self.log(), "").map_err(trouble)?;
+        let mut words = vec![log];
+        words.extend_from_slice(ours);
+        let [program, arguments @ ..] = &self.options.command[..] else {
+            return Err(Stop::Said(status::CANNOT_RUN, String::new()));
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).env(FLAGS_VARIABLE, self.flags(&words));
+        command.stdin(Stdio::null()).process_group(0);
+        if !self.options.verbose {
+            let file = std::fs::File::create(self.printed()).map_err(trouble)?;
+            command.stdout(file.try_clone().map_err(trouble)?).stderr(file);
+        }
+        let start = Instant::now();
+        let child = command.spawn().map_err(|e| {
+            let text = format!("lto-prune: bisect: {}: cannot be run: {e}\n", Path::new(program).display());
+            Stop::Said(status::CANNOT_RUN, text)
+        })?;
+        let failure = match self.signals.wait(child, start, self.options.timeout) {
+            Ok(GroupEnd::Exited(status)) => failure(status),
+            Ok(GroupEnd::TimedOut(limit)) => Some(format!("took longer than {} s", limit.as_secs_f64())),
+            Ok(GroupEnd::Interrupted(signal)) => return Err(Stop::Signal(signal)),
+            Err(e) => return Err(Stop::Said(1, format!("lto-prune: error: bisect: {e}\n"))),
+        };
+        let text = std::fs::read(self.log()).map_err(trouble)?;
+        let lines = text.split(|b| *b == b'\n').filter(|l| !l.is_empty());
+        // A line that is cut was written by a link that was ended in the middle.
+        let links = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        Ok(CommandRun { failure, links, time: start.elapsed() })
+    }
+
+    /// The end of the output of the last run, each line after a bar.
+    fn shown(&self) -> String {
+        let read = || -> std::io::Result<Vec<u8>> {
+            let mut file = std::fs::File::open(self.printed())?;
+            let length = file.metadata()?.len();
+            file.seek(SeekFrom::Start(length.saturating_sub(SHOWN_BYTES)))?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
+        let lines: Vec<&str> = text.lines().collect();
+        let last = lines.iter().skip(lines.len().saturating_sub(SHOWN_LINES));
+        last.map(|line| format!("  | {line}\n")).collect()
+    }
+
+    /// The answer. Writing to a String can't fail, so results are not looked at.
+    fn found_text(&self, found: &FoundAtom<'_>) -> String {
+        let FoundAtom { link, number, last, with, .. } = found;
+        let mut out = format!("found: {}\n", name(last));
+        if last.symbols.len() > 1 {
+            let _ = writeln!(out, "  symbols:  {}", list(&last.symbols));
+        }
+        let place = match &last.archive {
+            Some(archive) => format!("{archive}({})", last.module),
+            None => last.module.clone(),
+        };
+        let _ = writeln!(out, "  place:    {place}, section {} at {:#x}", last.section, last.offset);
+        let _ = writeln!(out, "  what:     {}, {} bytes, {}", last.kind, last.size, state(last));
+        let _ = writeln!(out, "  why:      {}", last.why);
+        let _ = writeln!(out, "  output:   {}", list(&link.outputs));
+        let _ = writeln!(out, "  atom:     {number} of {} of link {}", link.atoms, link.id);
+        if !with.is_empty() {
+            let names: Vec<String> = with.iter().map(|a| format!("{} ({})", name(a), a.section)).collect();
+            let _ = writeln!(out, "  with it:  {}", list(&names));
+        }
+        let before = number - 1;
+        let _ = writeln!(
+            out,
+            "\nWith the first {before} of these atoms dropped the command succeeds, with the first {number} it fails \
+             ({}), each seen twice.",
+            found.failure
+        );
+        out += match found.context.is_empty() {
+            true => "All other links were whole.\n",
+            false => "It does so only if links before this one are pruned too; those after it were whole.\n",
+        };
+        out += found.shown;
+        let _ = match (found.kept, last.symbols.first()) {
+            (Some(symbol), _) => writeln!(
+                out,
+                "\nTo keep it (the command succeeds with this, all else dropped):\n  {}",
+                shell(&keep_of(symbol))
+            ),
+            (None, Some(symbol)) => writeln!(
+                out,
+                "\nTo keep it:\n  {}\nThat alone is not enough: more was dropped that the command needs. To find it, \
+                 bisect again with this in {FLAGS_VARIABLE}.",
+                shell(&keep_of(symbol))
+            ),
+            (None, None) => writeln!(
+                out,
+                "\nIt has no symbol that --prune-keep could name: keep what refers to it, or link with \
+                 --prune-level=sections or =off."
+            ),
+        };
+        let _ = writeln!(
+            out,
+            "\nTo see it fail, and succeed:\n  {}\n  {}",
+            self.shell_line(found.bad),
+            self.shell_line(found.good)
+        );
+        out
+    }
+
+    /// COMMAND with an option for its links, for a shell.
+    fn shell_line(&self, option: &str) -> String {
+        let flags = self.flags(&[option.into()]);
+        let mut out = format!("{FLAGS_VARIABLE}={}", words::for_shell(&flags).to_string_lossy());
+        for word in &self.options.command {
+            let _ = write!(out, " {}", words::for_shell(word).to_string_lossy());
+        }
+        out
     }
 }
 
@@ -322,141 +485,36 @@ fn first_bad(
 }
 
 fn not_again(output: &str) -> Stop {
-    Stop::Said(status::UNSTEADY, not_again_text(output))
+    let text = format!(
+        "bisect: a run did not link {output} as an earlier one had: it must link the same again each time (remove \
+         the outputs first)\n"
+    );
+    Stop::Said(status::UNSTEADY, text)
 }
 
 fn own_limit(line: &LogLine) -> Stop {
-    Stop::Said(status::UNSTEADY, own_limit_text(&line.output))
+    let output = &line.output;
+    let text =
+        format!("bisect: the link of {output} has a --prune-limit on its own line, which overrides ours\n");
+    Stop::Said(status::UNSTEADY, text)
 }
 
 fn contradiction(good: &str, bad: &str) -> Stop {
-    Stop::Said(status::UNSTEADY, contradiction_text(good, bad))
+    let text = format!(
+        "bisect: runs contradict each other ({good}; {bad}): the command does not always do the same. --repeat=N \
+         runs it several times\n"
+    );
+    Stop::Said(status::UNSTEADY, text)
 }
 
 fn unsteady_search() -> Stop {
-    Stop::Said(status::UNSTEADY, contradiction_text("the last run", "an earlier one"))
-}
-
-/// The shown part of the output of a failed run.
-const SHOWN_BYTES: u64 = 2000;
-const SHOWN_LINES: usize = 12;
-
-#[derive(Debug)]
-struct CommandRun {
-    /// How it failed; `None`: it did not.
-    failure: Option<String>,
-    /// The log lines of its links, in their order.
-    links: Vec<LogLine>,
-    time: Duration,
-}
-
-#[derive(Debug)]
-struct Runner {
-    options: Options,
-    /// It is `LTO_PRUNE_FLAGS` as it was before.
-    flags: OsString,
-    folder: tempfile::TempDir,
-    signals: Signals,
-}
-
-impl Runner {
-    fn new(options: Options, env: &Environment<'_>) -> Result<Self> {
-        let signals =
-            Signals::watch().map_err(|e| Error::io(Stage::Arguments, "bisect", "wait for signals", e))?;
-        let folder = tempfile::Builder::new().prefix("lto-prune-bisect-").tempdir();
-        let folder =
-            folder.map_err(|e| Error::io(Stage::Arguments, std::env::temp_dir(), "make a folder in", e))?;
-        Ok(Runner { options, flags: env.get(FLAGS_VARIABLE).unwrap_or_default(), folder, signals })
-    }
-
-    /// The flags with `ours` behind them.
-    fn flags(&self, ours: &[OsString]) -> OsString {
-        words::joined(&self.flags, ours)
-    }
-
-    fn log(&self) -> PathBuf {
-        self.folder.path().join("links")
-    }
-
-    fn printed(&self) -> PathBuf {
-        self.folder.path().join("printed")
-    }
-
-    /// Run COMMAND with these options for its links, as often as it has to be to say something.
-    fn run(&self, ours: &[OsString]) -> Result<CommandRun, Stop> {
-        let mut run = self.once(ours)?;
-        for _ in 1..self.options.repeat {
-            if run.failure.is_some() {
-                break;
-            }
-            run = self.once(ours)?;
-        }
-        Ok(run)
-    }
-
-    fn once(&self, ours: &[OsString]) -> Result<CommandRun, Stop> {
-        let trouble = |e: std::io::Error| {
-            Stop::Said(1, format!("lto-prune: error: bisect: {}: {e}\n", self.folder.path().display()))
-        };
-        let mut log = OsString::from("--prune-limit-log=");
-        log.push(self.log());
-        std::fs::write(self.log(), "").map_err(trouble)?;
-        let mut words = vec![log];
-        words.extend_from_slice(ours);
-        let [program, arguments @ ..] = &self.options.command[..] else {
-            return Err(Stop::Said(status::CANNOT_RUN, String::new()));
-        };
-        let mut command = Command::new(program);
-        command.args(arguments).env(FLAGS_VARIABLE, self.flags(&words));
-        command.stdin(Stdio::null()).process_group(0);
-        if !self.options.verbose {
-            let file = std::fs::File::create(self.printed()).map_err(trouble)?;
-            command.stdout(file.try_clone().map_err(trouble)?).stderr(file);
-        }
-        let start = Instant::now();
-        let child = command.spawn().map_err(|e| {
-            let text = format!("lto-prune: bisect: {}: cannot be run: {e}\n", Path::new(program).display());
-            Stop::Said(status::CANNOT_RUN, text)
-        })?;
-        let failure = self.wait(child, start)?;
-        let text = std::fs::read(self.log()).map_err(trouble)?;
-        let lines = text.split(|b| *b == b'\n').filter(|l| !l.is_empty());
-        // A line that is cut was written by a link that was ended in the middle.
-        let links = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
-        Ok(CommandRun { failure, links, time: start.elapsed() })
-    }
-
-    /// Wait for the end, or make one; the result is how the run failed, if it did.
-    fn wait(&self, child: Child, start: Instant) -> Result<Option<String>, Stop> {
-        match self.signals.wait(child, start, self.options.timeout) {
-            Ok(GroupEnd::Exited(status)) => Ok(failure(status)),
-            Ok(GroupEnd::TimedOut(limit)) => Ok(Some(format!("took longer than {} s", limit.as_secs_f64()))),
-            Ok(GroupEnd::Interrupted(signal)) => Err(Stop::Signal(signal)),
-            Err(e) => Err(Stop::Said(1, format!("lto-prune: error: bisect: {e}\n"))),
-        }
-    }
-
-    /// The end of the output of the last run, each line after a bar.
-    fn shown(&self) -> String {
-        let read = || -> std::io::Result<Vec<u8>> {
-            let mut file = std::fs::File::open(self.printed())?;
-            let length = file.metadata()?.len();
-            file.seek(SeekFrom::Start(length.saturating_sub(SHOWN_BYTES)))?;
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
-        let lines: Vec<&str> = text.lines().collect();
-        let last = lines.iter().skip(lines.len().saturating_sub(SHOWN_LINES));
-        last.map(|line| format!("  | {line}\n")).collect()
-    }
+    contradiction("the last run", "an earlier one")
 }
 
 /// More outputs or atoms than these are counted.
 const LISTED: usize = 5;
 
-struct TextMatch<'f> {
+struct FoundAtom<'f> {
     link: &'f LoggedLink,
     /// So many atoms dropped fail; one less succeed.
     number: usize,
@@ -471,75 +529,6 @@ struct TextMatch<'f> {
     /// The option with which COMMAND succeeds, and that with which it fails.
     good: &'f str,
     bad: &'f str,
-}
-
-/// The answer. Writing to a String can't fail, so results are not looked at.
-fn found_text(runner: &Runner, found: &TextMatch<'_>) -> String {
-    let TextMatch { link, number, last, with, .. } = found;
-    let mut out = format!("found: {}\n", name(last));
-    if last.symbols.len() > 1 {
-        let _ = writeln!(out, "  symbols:  {}", list(&last.symbols));
-    }
-    let place = match &last.archive {
-        Some(archive) => format!("{archive}({})", last.module),
-        None => last.module.clone(),
-    };
-    let _ = writeln!(out, "  place:    {place}, section {} at {:#x}", last.section, last.offset);
-    let _ = writeln!(out, "  what:     {}, {} bytes, {}", last.kind, last.size, state(last));
-    let _ = writeln!(out, "  why:      {}", last.why);
-    let _ = writeln!(out, "  output:   {}", list(&link.outputs));
-    let _ = writeln!(out, "  atom:     {number} of {} of link {}", link.atoms, link.id);
-    if !with.is_empty() {
-        let names: Vec<String> = with.iter().map(|a| format!("{} ({})", name(a), a.section)).collect();
-        let _ = writeln!(out, "  with it:  {}", list(&names));
-    }
-    let before = number - 1;
-    let _ = writeln!(
-        out,
-        "\nWith the first {before} of these atoms dropped the command succeeds, with the first {number} it fails \
-         ({}), each seen twice.",
-        found.failure
-    );
-    out += match found.context.is_empty() {
-        true => "All other links were whole.\n",
-        false => "It does so only if links before this one are pruned too; those after it were whole.\n",
-    };
-    out += found.shown;
-    let _ = match (found.kept, last.symbols.first()) {
-        (Some(symbol), _) => writeln!(
-            out,
-            "\nTo keep it (the command succeeds with this, all else dropped):\n  {}",
-            shell(&keep_of(symbol))
-        ),
-        (None, Some(symbol)) => writeln!(
-            out,
-            "\nTo keep it:\n  {}\nThat alone is not enough: more was dropped that the command needs. To find it, \
-             bisect again with this in {FLAGS_VARIABLE}.",
-            shell(&keep_of(symbol))
-        ),
-        (None, None) => writeln!(
-            out,
-            "\nIt has no symbol that --prune-keep could name: keep what refers to it, or link with \
-             --prune-level=sections or =off."
-        ),
-    };
-    let _ = writeln!(
-        out,
-        "\nTo see it fail, and succeed:\n  {}\n  {}",
-        shell_line(runner, found.bad),
-        shell_line(runner, found.good)
-    );
-    out
-}
-
-/// COMMAND with an option for its links, for a shell.
-fn shell_line(runner: &Runner, option: &str) -> String {
-    let flags = runner.flags(&[option.into()]);
-    let mut out = format!("{FLAGS_VARIABLE}={}", words::for_shell(&flags).to_string_lossy());
-    for word in &runner.options.command {
-        let _ = write!(out, " {}", words::for_shell(word).to_string_lossy());
-    }
-    out
 }
 
 fn shell(word: &str) -> String {
@@ -558,53 +547,31 @@ fn state(atom: &LogAtom) -> &str {
 }
 
 fn list(words: &[String]) -> String {
-    let rest = words.len().saturating_sub(LISTED);
-    let mut out = words.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
-    if rest > 0 {
-        let _ = write!(out, " and {rest} more");
+    match first_names(words.iter().cloned(), LISTED) {
+        (first, 0) => first,
+        (first, more) => format!("{first} and {more} more"),
     }
-    out
 }
 
-fn fails_anyway(failure: &str, shown: &str) -> String {
-    format!("bisect: the command fails with nothing dropped ({failure}): pruning is not the reason\n{shown}")
-}
-
-fn no_link(links: usize) -> String {
+fn no_link(links: usize) -> Stop {
     let what = match links {
         0 => "no link was made through lto-prune".to_owned(),
         n => format!("{n} link(s) were made through lto-prune, and none could drop anything"),
     };
-    format!(
+    let text = format!(
         "bisect: {what}; does the command link each time (remove the outputs first), with lto-prune as its linker, \
          and without --prune-level=off?\n"
-    )
+    );
+    Stop::Said(status::NO_LINK, text)
 }
 
-fn nothing(links: &[LoggedLink]) -> String {
+fn nothing(links: &[LoggedLink]) -> Stop {
     let atoms: usize = links.iter().map(|l| l.atoms).sum();
-    format!(
+    let text = format!(
         "bisect: nothing to find: the command succeeds with all {atoms} atoms of {} link(s) dropped\n",
         links.len()
-    )
-}
-
-fn not_again_text(output: &str) -> String {
-    format!(
-        "bisect: a run did not link {output} as an earlier one had: it must link the same again each time (remove \
-         the outputs first)\n"
-    )
-}
-
-fn own_limit_text(output: &str) -> String {
-    format!("bisect: the link of {output} has a --prune-limit on its own line, which overrides ours\n")
-}
-
-fn contradiction_text(good: &str, bad: &str) -> String {
-    format!(
-        "bisect: runs contradict each other ({good}; {bad}): the command does not always do the same. --repeat=N \
-         runs it several times\n"
-    )
+    );
+    Stop::Said(status::NOTHING, text)
 }
 
 /// One link of COMMAND, or several that could lose the same.

@@ -7,35 +7,43 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// `--prune-level`: the precision of the analysis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Level {
-    Sections,
-    Functions,
-    #[default]
-    Pointers,
+use crate::ids::named;
+
+named! {
+    /// `--prune-level`: the precision of the analysis.
+    #[derive(PartialOrd, Ord, Default)]
+    pub enum Level {
+        Sections = "sections",
+        Functions = "functions",
+        #[default]
+        Pointers = "pointers",
+    }
 }
 
-/// Identical code folding by the linker: the last `--icf`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Icf {
-    #[default]
-    None,
-    /// Only functions whose addresses are not compared.
-    Safe,
-    /// Functions whose addresses may be compared, too.
-    All,
+named! {
+    /// Identical code folding by the linker: the last `--icf`.
+    #[derive(Default)]
+    pub enum Icf {
+        #[default]
+        None = "none",
+        /// Only functions whose addresses are not compared.
+        Safe = "safe",
+        /// Functions whose addresses may be compared, too.
+        All = "all",
+    }
 }
 
-/// The linker flavor, whose rules hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Flavor {
-    #[default]
-    Lld,
-    Mold,
-    Bfd,
-    Gold,
-    Wild,
+named! {
+    /// The linker flavor, whose rules hold.
+    #[derive(Default)]
+    pub enum Flavor {
+        #[default]
+        Lld = "lld",
+        Mold = "mold",
+        Bfd = "bfd",
+        Gold = "gold",
+        Wild = "wild",
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,29 +85,32 @@ pub enum DropLimit {
     ByLink(Vec<(LinkId, usize)>),
 }
 
-/// How much `--prune-stats` prints on the terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stats {
-    /// Three lines: sizes, the largest reason, the next one.
-    Short,
-    /// The table of sizes, every reason and every limit.
-    Full,
+named! {
+    /// How much `--prune-stats` prints on the terminal.
+    pub enum Stats {
+        /// Three lines: sizes, the largest reason, the next one.
+        Short = "",
+        /// The table of sizes, every reason and every limit.
+        Full = "full",
+    }
 }
 
 /// Bytes of live code up to which values of addresses are analysed if no level is named. That takes a tenth of a small link
 /// (docs/REJECTED.md).
 pub const DEFAULT_BUDGET: u64 = 16 << 10;
 
-/// `--prune-debug`: the treatment of debug information.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DebugOption {
-    /// The debug information of removed code is removed.
-    #[default]
-    Keep,
-    /// Types and declarations that nothing kept refers to are removed too, in every module.
-    Shrink,
-    /// A module that loses code loses all of its debug information.
-    Drop,
+named! {
+    /// `--prune-debug`: the treatment of debug information.
+    #[derive(Default)]
+    pub enum DebugOption {
+        /// The debug information of removed code is removed.
+        #[default]
+        Keep = "keep",
+        /// Types and declarations that nothing kept refers to are removed too, in every module.
+        Shrink = "shrink",
+        /// A module that loses code loses all of its debug information.
+        Drop = "drop",
+    }
 }
 
 /// The options of ours, `--prune-*`, with their defaults.
@@ -151,15 +162,17 @@ pub struct PruneOptions {
     pub stub_symbols: Vec<String>,
 }
 
-/// Which unwind entries (FDEs) of kept functions are removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum UnwindPruning {
-    #[default]
-    Keep,
-    /// Only entries that no unwinding of the program can need.
-    Unused,
-    /// All of them, whether the program needs them or not.
-    Drop,
+named! {
+    /// Which unwind entries (FDEs) of kept functions are removed.
+    #[derive(Default)]
+    pub enum UnwindPruning {
+        #[default]
+        Keep = "keep",
+        /// Only entries that no unwinding of the program can need.
+        Unused = "unused",
+        /// All of them, whether the program needs them or not.
+        Drop = "drop",
+    }
 }
 
 impl PruneOptions {
@@ -230,12 +243,8 @@ fn name_of_its_own(pattern: &Path, output: &Path) -> OsString {
     };
     let (folder, output) = (absolute(Path::new(".")), absolute(output));
     if output.parent() != Some(&folder) || !absolute(pattern).starts_with(&folder) {
-        let digits: String = crate::hashing::hash(output.as_os_str().as_bytes())
-            .iter()
-            .take(4)
-            .map(|b| format!("{b:02x}"))
-            .collect();
-        name.push(format!("-{digits}"));
+        let digits = crate::hashing::hex(&crate::hashing::hash(output.as_os_str().as_bytes()));
+        name.push(format!("-{}", &digits[..8]));
     }
     name
 }

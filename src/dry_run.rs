@@ -29,10 +29,8 @@ pub fn link(config: &Config) -> ExitCode {
         return analyse(config);
     }
     let prune = &config.prune;
-    if !prune.wants_report() && prune.repro.is_none() && !prune.time {
-        return link::exec_plain(config);
-    }
-    if child::pass_signals_on().is_err() {
+    let is_wanted = prune.wants_report() || prune.repro.is_some() || prune.time;
+    if !is_wanted || child::pass_signals_on().is_err() {
         return link::exec_plain(config);
     }
     let mut analysis = start_analysis(config);
@@ -49,7 +47,10 @@ pub fn link(config: &Config) -> ExitCode {
     };
     let status = linker.wait();
     if let (Ok(analysis), Ok(status)) = (&mut analysis, &status) {
-        say_linked(analysis, status.success());
+        // The analysis may have ended already.
+        if let (Some(mut stream), true) = (analysis.stdin.take(), status.success()) {
+            let _ = stream.write_all(&[1]);
+        }
     }
     finish(config, analysis);
     match status {
@@ -78,13 +79,6 @@ fn start_analysis(config: &Config) -> std::io::Result<Child> {
     // The linker may have been found by the parent process, which differs.
     command.env(LINKER_VARIABLE, &config.linker.path);
     child::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))
-}
-
-/// Send the end of the linker to the analysis, if that still runs.
-fn say_linked(analysis: &mut Child, success: bool) {
-    if let (Some(mut stream), true) = (analysis.stdin.take(), success) {
-        let _ = stream.write_all(&[1]);
-    }
 }
 
 fn is_linked() -> bool {

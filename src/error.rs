@@ -8,43 +8,25 @@ use rayon::iter::ParallelIterator;
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::ids::named;
 use crate::terminal::printable;
 
-/// The passes, by the names that they have in messages, timings and docs/ARCHITECTURE.md.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    Arguments,
-    Load,
-    Resolve,
-    Estimate,
-    Summarise,
-    Index,
-    Propagate,
-    Plan,
-    Gate,
-    Emit,
-    Link,
-    Verify,
-    Report,
-}
-
-impl Stage {
-    pub fn name(self) -> &'static str {
-        match self {
-            Stage::Arguments => "arguments",
-            Stage::Load => "load",
-            Stage::Resolve => "resolve",
-            Stage::Estimate => "estimate",
-            Stage::Summarise => "summarise",
-            Stage::Index => "index",
-            Stage::Propagate => "propagate",
-            Stage::Plan => "plan",
-            Stage::Gate => "gate",
-            Stage::Emit => "emit",
-            Stage::Link => "link",
-            Stage::Verify => "verify",
-            Stage::Report => "report",
-        }
+named! {
+    /// The passes, by the names that they have in messages, timings and docs/ARCHITECTURE.md.
+    pub enum Stage {
+        Arguments = "arguments",
+        Load = "load",
+        Resolve = "resolve",
+        Estimate = "estimate",
+        Summarise = "summarise",
+        Index = "index",
+        Propagate = "propagate",
+        Plan = "plan",
+        Gate = "gate",
+        Emit = "emit",
+        Link = "link",
+        Verify = "verify",
+        Report = "report",
     }
 }
 

@@ -13,6 +13,28 @@ pub trait Id: Copy + Eq + Ord {
     fn new(index: usize) -> Self;
 }
 
+/// An enum whose values have names, by which messages, reports and options call them.
+macro_rules! named {
+    ($(#[$of:meta])* $vis:vis enum $ty:ident { $($(#[$doc:meta])* $value:ident = $name:literal,)* }) => {
+        $(#[$of])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        $vis enum $ty {
+            $($(#[$doc])* $value,)*
+        }
+
+        #[allow(dead_code, reason = "some enums are only written, others only read")]
+        impl $ty {
+            /// All values by their names, in the order of the definition.
+            $vis const ALL: &'static [(&'static str, $ty)] = &[$(($name, $ty::$value),)*];
+
+            $vis fn name(self) -> &'static str {
+                match self { $($ty::$value => $name,)* }
+            }
+        }
+    };
+}
+pub(crate) use named;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

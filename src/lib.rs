@@ -190,9 +190,7 @@ fn run_caught(config: &Config) -> std::result::Result<Outcome, String> {
 }
 
 /// The passes of a link, in order.
-///
-/// # Errors
-/// An input can't be read, or an object can't be emitted: the originals are linked.
+/// After an error the originals are linked.
 pub fn run(config: &Config, timer: &mut Timer) -> Result<Outcome> {
     // The process ends with the link, and the kernel frees tables faster than they free themselves.
     let inputs = ManuallyDrop::new(timer.stage(Stage::Load, || inputs::load(config))?);

@@ -55,9 +55,6 @@ pub fn exec_plain(config: &Config) -> ExitCode {
 }
 
 /// Run the linker with the line as it was given, and wait for it, because something is reported about the output.
-///
-/// # Errors
-/// It can't be run or waited for.
 pub fn run_plain(config: &Config) -> Result<ExitStatus> {
     if let Some(status) = plain_by_waiting(config) {
         return status;
@@ -138,9 +135,6 @@ fn run(config: &Config, line: &[OsString], folder: &Path) -> Result<Output> {
 }
 
 /// Print the linker's messages, with the names that the user knows.
-///
-/// # Errors
-/// Standard output can't be written, which makes the link fail.
 pub fn print_messages(
     output: &Output,
     names: &CopyNames,
@@ -155,9 +149,6 @@ pub fn print_messages(
 }
 
 /// Print the held-back output of a linker.
-///
-/// # Errors
-/// Standard output can't be written.
 fn print(output: &Output) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(&output.stdout)?;

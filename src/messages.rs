@@ -73,9 +73,6 @@ pub fn to_log(config: &Config, text: &str) {
 }
 
 /// Add bytes to the end of a file by one write, so that those of links that run at the same time are not mixed.
-///
-/// # Errors
-/// The file can't be written.
 pub fn append(path: &Path, bytes: &[u8]) -> Result<()> {
     OpenOptions::new().create(true).append(true).open(path)?.write_all(bytes)
 }

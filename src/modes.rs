@@ -53,9 +53,6 @@ fn namesake(shim: &Path) -> Option<&OsStr> {
 }
 
 /// Decide the mode from all words, the program's name first.
-///
-/// # Errors
-/// A mistake in a subcommand or in one of our options, or no linker to stand in front of.
 pub fn mode(argv: &[OsString], env: &Environment<'_>) -> Result<Mode> {
     let Some((argv0, words)) = argv.split_first() else { return Ok(Mode::Help(None)) };
     if Path::new(argv0).file_name() == Some(OsStr::new(cargo::RUSTC)) {
@@ -117,9 +114,6 @@ fn own_mode(words: &[OsString]) -> Result<Mode> {
 
 /// Our own help on stdout, then that of `linker`: libtool and configure scripts search there for supported features (`supported
 /// targets:.* elf`, `no-whole-archive`).
-///
-/// # Errors
-/// The linker can't be started.
 pub fn print_help(linker: Option<&(Linker, Vec<OsString>)>) -> Result<ExitCode> {
     let own = print(help::text(help::PROGRAM));
     match linker {
@@ -143,17 +137,11 @@ fn print(text: &str) -> ExitCode {
 
 /// Run the linker with `args` as they are. Nothing of ours is added: libtool's configure takes any version below 2 in the
 /// answer to `-v` for that of an old GNU ld, and leaves version scripts out of libraries.
-///
-/// # Errors
-/// The linker can't be started.
 pub fn run_linker_only(linker: &Linker, args: &[OsString]) -> Result<ExitCode> {
     Ok(exit_code(run(Command::new(&linker.path).args(args), &linker.path)?))
 }
 
 /// `lto-prune a.o b.o -o main`: link through the system's compiler driver with ourselves as its linker.
-///
-/// # Errors
-/// No compiler driver is found, one of our options is wrong, or the temporary folder can't be made.
 pub fn run_standalone(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     // A mistake in our options is reported here, before a compiler wraps it in messages of its own.
     prune::parse(words, None, env)?;
@@ -161,9 +149,6 @@ pub fn run_standalone(words: &[OsString], env: &Environment<'_>) -> Result<ExitC
 }
 
 /// A subcommand that has no module of its own, by the words after its name.
-///
-/// # Errors
-/// The words are not those of its usage, or the command fails.
 pub fn run_command(name: &'static str, words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     let text = help::text(name);
     match (name, words) {

@@ -27,11 +27,8 @@ const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
 /// Write `bytes` to `path` and make its folder, unless the file has these contents.
-///
-/// # Errors
-/// The folder or the file can't be written.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if is_there(path) && fs::read(path).is_ok_and(|old| old == bytes) {
+    if path.is_file() && fs::read(path).is_ok_and(|old| old == bytes) {
         return Ok(());
     }
     if let Some(folder) = path.parent() {
@@ -40,15 +37,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::write(path, bytes)
 }
 
-/// Whether there is a regular file.
-fn is_there(path: &Path) -> bool {
-    path.metadata().is_ok_and(|meta| meta.is_file())
-}
-
 /// Open a precomputed file, for the file `input` or for any.
-///
-/// # Errors
-/// There is no regular file; one that is not trusted ([`is_trusted`]) is an error of the kind `PermissionDenied`, which names the file.
+/// One that is not trusted ([`is_trusted`]) is an error of the kind `PermissionDenied`, which names the file.
 pub fn open(path: &Path, input: Option<&Path>) -> io::Result<MappedFile> {
     // A pipe would wait for its writer.
     let flags = OFlags::NONBLOCK.bits() as i32;
@@ -66,9 +56,7 @@ pub fn open(path: &Path, input: Option<&Path>) -> io::Result<MappedFile> {
 ///
 /// The owners of the file, of a symbolic link to it and of its folder are such users, and no others may write to the file or the
 /// folder. A group is an exception if it may also write `input`, in the same folder. An access control list ends the exception.
-///
-/// # Errors
-/// It is not trusted: an error of the kind `PermissionDenied` that names the file, the fact and an action.
+/// The error is of the kind `PermissionDenied`, and names the file, the fact and an action.
 pub fn is_trusted(path: &Path, of_path: &Metadata, input: Option<&Path>) -> io::Result<()> {
     let of_input = input.and_then(|input| input.metadata().ok());
     let own = geteuid().as_raw();
@@ -152,9 +140,7 @@ pub fn refusal(error: &io::Error) -> Option<String> {
 }
 
 /// Say once that files are not trusted.
-///
-/// # Errors
-/// Under `--prune-strict`, there is one.
+/// Under `--prune-strict` that is an error.
 pub fn report_refusals(config: &Config, stage: Stage, refusals: &[String]) -> Result<()> {
     let Some(first) = refusals.first() else { return Ok(()) };
     let more = match refusals.len() - 1 {

@@ -35,14 +35,14 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// Catch the signals of a terminal and of a service manager.
-    ///
-    /// # Errors
-    /// The operating system refuses it.
-    pub(crate) fn watch() -> std::io::Result<Signals> {
+    pub(crate) fn watch(command: &str) -> Result<Signals> {
+        let refused = |e| Error::io(Stage::Arguments, command, "wait for signals", e);
         let received = Arc::new(AtomicUsize::new(0));
         for number in [signal_hook::consts::SIGHUP, signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]
         {
-            signal_hook::flag::register_usize(number, Arc::clone(&received), number as usize)?;
+            let registered =
+                signal_hook::flag::register_usize(number, Arc::clone(&received), number as usize);
+            registered.map_err(refused)?;
         }
         Ok(Signals { received })
     }
@@ -52,9 +52,7 @@ impl Signals {
     }
 
     /// Wait for the end of the leader of a group, or make one.
-    ///
-    /// # Errors
-    /// Its status can't be asked for; then it was ended.
+    /// If its status can't be asked for, it was ended.
     pub(crate) fn wait(
         &self,
         mut child: Child,
@@ -114,10 +112,19 @@ fn signal_group(leader: &Child, signal: Signal) {
     let _ = kill_process_group(Pid::from_child(leader), signal);
 }
 
+/// End this program by the signal that asked it to.
+pub(crate) fn end_by(signal: i32) -> ExitCode {
+    let _ = signal_hook::low_level::emulate_default_handler(signal);
+    ExitCode::FAILURE
+}
+
+/// A folder for temporary files, which is removed with the result.
+pub(crate) fn temporary_folder(stage: Stage, name: &str) -> Result<tempfile::TempDir> {
+    let folder = tempfile::Builder::new().prefix(&format!("lto-prune-{name}")).tempdir();
+    folder.map_err(|e| Error::io(stage, std::env::temp_dir(), "make a folder in", e))
+}
+
 /// Run a command to its end.
-///
-/// # Errors
-/// The program at `path` can't be started.
 pub(crate) fn run(command: &mut Command, path: &Path) -> Result<ExitStatus> {
     command.status().map_err(|e| Error::io(Stage::Link, path, "run", e))
 }

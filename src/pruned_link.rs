@@ -51,9 +51,6 @@ impl PruneOutcome {
 }
 
 /// Emit, link and verify, if the verdict allows it and the plan drops anything; `--prune-level=off` only emits and verifies.
-///
-/// # Errors
-/// An object can't be emitted, or it or the output is not what it should be; a file can't be written.
 pub fn prune(
     link: LinkInputs<'_>,
     index: &Index,
@@ -94,9 +91,6 @@ pub fn prune(
 }
 
 /// Nothing is linked, and the originals are the caller's to link.
-///
-/// # Errors
-/// None: no pruned object is read.
 pub fn originals(link: LinkInputs<'_>) -> Result<PruneOutcome> {
     Ok(PruneOutcome { totals: account(link, &|_| Ok(None))?, ..PruneOutcome::default() })
 }
@@ -272,9 +266,7 @@ fn verify_module(
 }
 
 /// A module that was rewritten agrees with its plan.
-///
-/// # Errors
-/// It does not: section and symbol are named.
+/// The error names the section and the symbol.
 pub fn verify_rewritten(
     name: &str,
     original: &[u8],

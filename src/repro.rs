@@ -16,15 +16,10 @@ use crate::link::response_file;
 const FOLDER: &str = "repro";
 
 /// Write the archive, if `--prune-repro` names one; not where a link is only planned, maybe without its files.
-///
-/// # Errors
-/// The archive can't be written.
 pub fn write_if_asked(config: &Config, inputs: &Inputs) -> Result<()> {
-    let path = config.prune.repro.as_ref().filter(|_| config.prune.plan_dir.is_none());
-    path.map_or(Ok(()), |path| write(config, inputs, path))
-}
-
-fn write(config: &Config, inputs: &Inputs, path: &Path) -> Result<()> {
+    let Some(path) = config.prune.repro.as_ref().filter(|_| config.prune.plan_dir.is_none()) else {
+        return Ok(());
+    };
     let failed = |e| Error::io(Stage::Load, path, "write the repro archive", e);
     let file = std::fs::File::create(path).map_err(failed)?;
     let mut tar = tar::Builder::new(std::io::BufWriter::new(file));

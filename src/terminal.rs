@@ -4,7 +4,6 @@
 //! that writes to stdout in another way calls [`lines`] or [`json`].
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 /// Whether a character is a control character, or one that changes the order or the look of others and shows nothing itself.
 pub fn is_control(c: char) -> bool {
@@ -18,41 +17,33 @@ pub fn is_control(c: char) -> bool {
 
 /// A name in one line of text: control characters are escaped as in a string of Rust.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    escaped(text, &|c| is_control(c))
+    escaped(text, &|c| is_control(c), &|c, out| out.extend(c.escape_default()))
 }
 
 /// A text of lines, whose names are [`printable`] where they could end a line.
 pub fn lines(text: &str) -> Cow<'_, str> {
-    escaped(text, &|c| is_control(c) && c != '\n')
-}
-
-fn escaped<'t>(text: &'t str, is_escaped: &dyn Fn(char) -> bool) -> Cow<'t, str> {
-    if !text.contains(is_escaped) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match is_escaped(c) {
-            true => out.extend(c.escape_default()),
-            false => out.push(c),
-        }
-    }
-    Cow::Owned(out)
+    escaped(text, &|c| is_control(c) && c != '\n', &|c, out| out.extend(c.escape_default()))
 }
 
 /// JSON whose strings hold the same, with the characters escaped that serialisation leaves as they are.
 pub fn json(text: &str) -> Cow<'_, str> {
-    let is_escaped = |c: char| is_control(c) && c != '\n';
+    escaped(text, &|c| is_control(c) && c != '\n', &|c, out| {
+        c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| *out += &format!("\\u{unit:04x}"));
+    })
+}
+
+fn escaped<'t>(
+    text: &'t str,
+    is_escaped: &dyn Fn(char) -> bool,
+    escape: &dyn Fn(char, &mut String),
+) -> Cow<'t, str> {
     if !text.contains(is_escaped) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
         match is_escaped(c) {
-            true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
-                // Writing to a String can't fail.
-                let _ = write!(out, "\\u{unit:04x}");
-            }),
+            true => escape(c, &mut out),
             false => out.push(c),
         }
     }

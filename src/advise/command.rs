@@ -14,9 +14,19 @@ use crate::modes::is_linker_name;
 
 /// A word of the command, by the program that reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum LinkWord {
-    Driver(OsString),
-    Linker(OsString),
+pub(super) struct LinkWord {
+    pub(super) is_linker: bool,
+    pub(super) text: OsString,
+}
+
+impl LinkWord {
+    fn linker(text: OsString) -> LinkWord {
+        LinkWord { is_linker: true, text }
+    }
+
+    fn driver(text: OsString) -> LinkWord {
+        LinkWord { is_linker: false, text }
+    }
 }
 
 /// A link that can be made again, to another output.
@@ -46,104 +56,42 @@ const BUILDERS: &[&str] =
 /// Options that make a driver stop before the link.
 const NO_LINK: &[&str] = &["-c", "-S", "-E", "-M", "-MM", "-fsyntax-only"];
 /// Driver options that name a file to write, or its parts, by the next word.
+#[rustfmt::skip]
 const DRIVER_WRITES: &[&str] = &[
-    "--serialize-diagnostics",
-    "-MF",
-    "-MJ",
-    "-MQ",
-    "-MT",
-    "-aux-info",
-    "-dumpbase",
-    "-dumpbase-ext",
-    "-dumpdir",
-    "-serialize-diagnostics",
+    "--serialize-diagnostics", "-MF", "-MJ", "-MQ", "-MT", "-aux-info", "-dumpbase", "-dumpbase-ext",
+    "-dumpdir", "-serialize-diagnostics",
 ];
 /// Prefixes of driver options that write files, in one word.
+#[rustfmt::skip]
 const DRIVER_WRITE_PREFIXES: &[&str] = &[
-    "-MD",
-    "-MF",
-    "-MG",
-    "-MJ",
-    "-MMD",
-    "-MP",
-    "-MQ",
-    "-MT",
-    "-Wp,-M",
-    "-fcallgraph-info",
-    "-fcrash-diagnostics-dir",
-    "-fdiagnostics-add-output=",
-    "-fdiagnostics-format=json-file",
-    "-fdiagnostics-format=sarif-file",
-    "-fdiagnostics-set-output=",
-    "-fdump-",
-    "-flto-incremental=",
-    "-foptimization-record-file=",
-    "-fopt-info",
-    "-fproc-stat-report",
-    "-fprofile-note=",
-    "-fsave-optimization-record",
-    "-fstack-usage",
-    "-ftime-trace",
-    "-save-stats",
-    "-save-temps",
-    "--save-stats",
-    "--save-temps",
-    "-time=",
+    "-MD", "-MF", "-MG", "-MJ", "-MMD", "-MP", "-MQ", "-MT", "-Wp, -M", "-fcallgraph-info",
+    "-fcrash-diagnostics-dir", "-fdiagnostics-add-output=", "-fdiagnostics-format=json-file",
+    "-fdiagnostics-format=sarif-file", "-fdiagnostics-set-output=", "-fdump-", "-flto-incremental=",
+    "-foptimization-record-file=", "-fopt-info", "-fproc-stat-report", "-fprofile-note=",
+    "-fsave-optimization-record", "-fstack-usage", "-ftime-trace", "-save-stats", "-save-temps",
+    "--save-stats", "--save-temps", "-time=",
 ];
 /// Linker options that name a file to write, by `=` or the next word.
+#[rustfmt::skip]
 const LINKER_WRITES: &[&str] = &[
-    "Map",
-    "dependency-file",
-    "error-handling-script",
-    "lto-obj-path",
-    "opt-remarks-filename",
-    "out-implib",
-    "print-symbol-counts",
-    "print-symbol-order",
-    "reproduce",
-    "write-gc-stats",
+    "Map", "dependency-file", "error-handling-script", "lto-obj-path", "opt-remarks-filename", "out-implib",
+    "print-symbol-counts", "print-symbol-order", "reproduce", "write-gc-stats",
 ];
 /// Linker options that write files, in one word.
+#[rustfmt::skip]
 const LINKER_WRITE_FLAGS: &[&str] = &[
-    "print-archive-stats",
-    "prune-emit",
-    "prune-limit-log",
-    "prune-log",
-    "prune-plan",
-    "prune-remarks",
-    "prune-report",
-    "prune-repro",
-    "repro",
-    "save-temps",
-    "separate-debug-file",
-    "thinlto-cache-dir",
-    "thinlto-emit-imports-files",
-    "thinlto-index-only",
-    "time-trace",
-    "why-extract",
+    "print-archive-stats", "prune-emit", "prune-limit-log", "prune-log", "prune-plan", "prune-remarks",
+    "prune-report", "prune-repro", "repro", "save-temps", "separate-debug-file", "thinlto-cache-dir",
+    "thinlto-emit-imports-files", "thinlto-index-only", "time-trace", "why-extract",
 ];
 /// Linker options that write a file only if they have a value.
 const LINKER_WRITE_VALUES: &[&str] = &["print-gc-sections", "print-icf-sections"];
 /// Prefixes of the options of an LTO plugin that write files.
+#[rustfmt::skip]
 const PLUGIN_WRITES: &[&str] = &[
-    "cache-dir=",
-    "dwo_dir=",
-    "obj-path=",
-    "opt-remarks-filename=",
-    "save-temps",
-    "stats-file=",
-    "thinlto-emit-imports-files",
-    "thinlto-index-only",
-    "time-trace",
+    "cache-dir=", "dwo_dir=", "obj-path=", "opt-remarks-filename=", "save-temps", "stats-file=",
+    "thinlto-emit-imports-files", "thinlto-index-only", "time-trace",
 ];
-
-impl LinkWord {
-    fn text(&self) -> &OsStr {
-        match self {
-            LinkWord::Driver(text) | LinkWord::Linker(text) => text,
-        }
-    }
-}
 
 /// The path behind the last `=` of an option.
 fn value(word: &[u8]) -> Option<PathBuf> {
@@ -161,10 +109,7 @@ fn assignment(word: &OsString) -> Option<(OsString, OsString)> {
 }
 
 impl LinkCommand {
-    /// Read a command.
-    ///
-    /// # Errors
-    /// It is no link.
+    /// Read the words of a link command.
     pub(super) fn parse(command: &[OsString]) -> Result<LinkCommand> {
         let wrong = |message: String| Err(Error::new(Stage::Arguments, format!("advise: {message}")));
         // `env` without options does what a shell does with leading variables.
@@ -197,16 +142,14 @@ impl LinkCommand {
             is_long: all.len() != rest.len(),
         };
         let lexed =
-            if is_driver { driver_words(&all) } else { all.iter().cloned().map(LinkWord::Linker).collect() };
-        if let Some(LinkWord::Driver(no)) =
-            lexed.iter().find(|w| matches!(w, LinkWord::Driver(w) if NO_LINK.iter().any(|no| w == no)))
-        {
-            return wrong(format!("the command has {}: it compiles and does not link", no.display()));
+            if is_driver { driver_words(&all) } else { all.iter().cloned().map(LinkWord::linker).collect() };
+        let is_compiler = |w: &&LinkWord| !w.is_linker && NO_LINK.iter().any(|no| w.text == *no);
+        if let Some(no) = lexed.iter().find(is_compiler) {
+            let no = no.text.display();
+            return wrong(format!("the command has {no}: it compiles and does not link"));
         }
-        let abbreviation = lexed.iter().find_map(|word| match word {
-            LinkWord::Linker(word) => Some((word, abbreviated(word.as_bytes())?)),
-            LinkWord::Driver(_) => None,
-        });
+        let mut of_linker = lexed.iter().filter(|word| word.is_linker).map(|word| &word.text);
+        let abbreviation = of_linker.find_map(|word| Some((word, abbreviated(word.as_bytes())?)));
         if let Some((word, full)) = abbreviation {
             let word = word.display();
             return wrong(format!(
@@ -221,40 +164,39 @@ impl LinkCommand {
     fn take(&mut self, lexed: Vec<LinkWord>) {
         let mut rest = lexed.into_iter();
         while let Some(word) = rest.next() {
-            let (is_linker, text) = match &word {
-                LinkWord::Driver(text) => (false, text),
-                LinkWord::Linker(text) => (true, text),
-            };
+            let LinkWord { is_linker, text } = &word;
             let bytes = text.as_bytes();
             let is_joined = |prefix: &[u8]| bytes.len() > prefix.len() && bytes.starts_with(prefix);
             let mut written_to = |path: &[u8]| self.output = PathBuf::from(OsStr::from_bytes(path));
             if bytes == b"-o" || bytes == b"--output" {
-                if let Some(LinkWord::Driver(path) | LinkWord::Linker(path)) = rest.next() {
-                    written_to(path.as_bytes());
+                if let Some(path) = rest.next() {
+                    written_to(path.text.as_bytes());
                 }
             } else if is_joined(b"--output=") {
                 written_to(bytes.get(9..).unwrap_or_default());
             } else if is_joined(b"-o")
-                && !(is_linker && (bytes == b"-omagic" || bytes.starts_with(b"-oformat")))
+                && !(*is_linker && (bytes == b"-omagic" || bytes.starts_with(b"-oformat")))
             {
                 written_to(bytes.get(2..).unwrap_or_default());
             } else {
-                let named = match if is_linker { linker_writes(bytes) } else { driver_writes(bytes) } {
+                let named = match if *is_linker { linker_writes(bytes) } else { driver_writes(bytes) } {
                     // `-plugin-opt` takes its value from the next word, too.
-                    Writes::Nothing if is_linker && (bytes == b"-plugin-opt" || bytes == b"--plugin-opt") => {
+                    Writes::Nothing
+                        if *is_linker && (bytes == b"-plugin-opt" || bytes == b"--plugin-opt") =>
+                    {
                         let option = rest.next();
-                        if option.as_ref().is_none_or(|o| !is_of_plugin(o.text().as_bytes())) {
+                        if option.as_ref().is_none_or(|o| !is_of_plugin(o.text.as_bytes())) {
                             self.words.extend([Some(word), option].into_iter().flatten());
                             continue;
                         }
-                        option.and_then(|o| value(o.text().as_bytes()))
+                        option.and_then(|o| value(o.text.as_bytes()))
                     }
                     Writes::Nothing => {
                         self.words.push(word);
                         continue;
                     }
                     Writes::InOneWord => value(bytes),
-                    Writes::NextWord => rest.next().map(|path| path.text().into()),
+                    Writes::NextWord => rest.next().map(|path| path.text.into()),
                 };
                 self.written.extend(named);
             }
@@ -274,18 +216,14 @@ impl LinkCommand {
 
     /// The words of the driver alone.
     pub(super) fn driver_words(&self) -> impl Iterator<Item = &OsString> {
-        self.words.iter().filter_map(|word| match word {
-            LinkWord::Driver(word) => Some(word),
-            LinkWord::Linker(_) => None,
-        })
+        self.words.iter().filter(|word| !word.is_linker).map(|word| &word.text)
     }
 
     /// Whether the linker's words are on the line, one behind the other.
     pub(super) fn has(&self, words: &[&str]) -> bool {
-        let is = |word: &LinkWord, wanted: &&str| matches!(word, LinkWord::Linker(w) | LinkWord::Driver(w) if w == wanted);
         self.words
             .windows(words.len())
-            .any(|window| window.iter().zip(words).all(|(w, wanted)| is(w, wanted)))
+            .any(|window| window.iter().zip(words).all(|(word, wanted)| word.text == *wanted))
     }
 
     /// The linker that clang was told by `--ld-path`.
@@ -307,10 +245,9 @@ impl LinkCommand {
             *last = program;
         }
         let kept = self.words.iter().filter(|word| !change.removed.contains(word));
-        line.extend(kept.flat_map(|word| match word {
-            LinkWord::Driver(word) => vec![word.clone()],
-            LinkWord::Linker(word) if self.is_driver => for_driver(word),
-            LinkWord::Linker(word) => vec![word.clone()],
+        line.extend(kept.flat_map(|word| match word.is_linker && self.is_driver {
+            true => for_driver(&word.text),
+            false => vec![word.text.clone()],
         }));
         line.extend(change.added);
         line
@@ -338,13 +275,13 @@ fn driver_words(words: &[OsString]) -> Vec<LinkWord> {
         if let Some(list) = bytes.strip_prefix(b"-Wl,") {
             let list: Vec<OsString> =
                 list.split(|b| *b == b',').map(|w| OsStr::from_bytes(w).to_owned()).collect();
-            out.extend(words::expand(&list).into_iter().map(LinkWord::Linker));
+            out.extend(words::expand(&list).into_iter().map(LinkWord::linker));
         } else if let Some(word) = bytes.strip_prefix(b"--for-linker=") {
             out.extend(
-                words::expand(&[OsStr::from_bytes(word).to_owned()]).into_iter().map(LinkWord::Linker),
+                words::expand(&[OsStr::from_bytes(word).to_owned()]).into_iter().map(LinkWord::linker),
             );
         } else if let Some(list) = bytes.strip_prefix(b"-Wa,") {
-            out.extend(without_listings(list).map(LinkWord::Driver));
+            out.extend(without_listings(list).map(LinkWord::driver));
         } else if is_for_assembler(word) {
             let mut list: Vec<&[u8]> = rest.next().into_iter().map(|word| word.as_bytes()).collect();
             while let [mark, word, ..] = rest.as_slice()
@@ -353,20 +290,20 @@ fn driver_words(words: &[OsString]) -> Vec<LinkWord> {
                 list.push(word.as_bytes());
                 rest.nth(1);
             }
-            out.extend(without_listings(&list.join(&b',')).map(LinkWord::Driver));
+            out.extend(without_listings(&list.join(&b',')).map(LinkWord::driver));
         } else if bytes == b"-Xlinker" || bytes == b"--for-linker" {
             out.extend(
                 rest.next()
                     .into_iter()
                     .flat_map(|w| words::expand(std::slice::from_ref(w)))
-                    .map(LinkWord::Linker),
+                    .map(LinkWord::linker),
             );
         } else if bytes == b"-z" {
             // The driver passes both on.
-            out.push(LinkWord::Linker(word.clone()));
-            out.extend(rest.next().cloned().map(LinkWord::Linker));
+            out.push(LinkWord::linker(word.clone()));
+            out.extend(rest.next().cloned().map(LinkWord::linker));
         } else {
-            out.push(LinkWord::Driver(word.clone()));
+            out.push(LinkWord::driver(word.clone()));
         }
     }
     out

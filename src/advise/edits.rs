@@ -8,7 +8,6 @@ use super::command::{LinkCommand, LinkWord, base_name};
 use crate::args::linker::PREFERS_LLD;
 use crate::args::words;
 use crate::config::Flavor;
-use crate::report::flavor_name;
 
 /// A change of the link command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,9 +86,9 @@ pub(super) fn change<'c>(link: &'c LinkCommand, edits: &[Edit], shims: &OsStr) -
 
 /// The words that make a program export all of its global symbols.
 pub(super) fn exports(link: &LinkCommand) -> impl Iterator<Item = &LinkWord> {
-    link.words.iter().filter(|word| match word {
-        LinkWord::Driver(word) => word == "-rdynamic",
-        LinkWord::Linker(word) => word == "-E" || word == "--export-dynamic" || word == "-export-dynamic",
+    link.words.iter().filter(|word| match word.is_linker {
+        false => word.text == "-rdynamic",
+        true => ["-E", "--export-dynamic", "-export-dynamic"].iter().any(|name| word.text == *name),
     })
 }
 
@@ -105,7 +104,7 @@ fn choice(link: &LinkCommand, flavor: Flavor, path: &Path) -> Vec<OsString> {
     if let Some(folder) = folder.filter(|folder| !is_on_path(&folder.join("ld.lld"))) {
         out.extend(["-B".into(), folder.as_os_str().to_owned()]);
     }
-    out.push(format!("-fuse-ld={}", flavor_name(flavor)).into());
+    out.push(format!("-fuse-ld={}", flavor.name()).into());
     out
 }
 
@@ -124,9 +123,9 @@ pub(super) fn shown(link: &LinkCommand, edits: &[Edit]) -> String {
     }
     let mut removed: Vec<String> = Vec::new();
     for word in &change.removed {
-        let text = match word {
-            LinkWord::Linker(word) if link.is_driver => format!("-Wl,{}", word.display()),
-            LinkWord::Linker(word) | LinkWord::Driver(word) => plain(word),
+        let text = match word.is_linker && link.is_driver {
+            true => format!("-Wl,{}", word.text.display()),
+            false => plain(&word.text),
         };
         if !removed.contains(&text) {
             removed.push(text);

@@ -109,7 +109,7 @@ impl Laboratory {
     }
 
     /// The answer of the linker to `--version`.
-    pub(super) fn version(&self) -> std::result::Result<String, Ended> {
+    pub(super) fn version(&self) -> Result<String, Ended> {
         let mut line = self.link.line(&[], OsStr::new(""));
         line.push(if self.link.is_driver { "-Wl,--version".into() } else { "--version".into() });
         line.extend(["-o".into(), self.at("version").into_os_string()]);
@@ -118,10 +118,8 @@ impl Laboratory {
     }
 
     /// Whether lto-prune links it as it is.
-    ///
-    /// # Errors
-    /// The link writes files of the user's.
-    pub(super) fn is_pruned(&self) -> std::result::Result<bool, Ended> {
+    /// An error if the link writes files of the user's.
+    pub(super) fn is_pruned(&self) -> Result<bool, Ended> {
         let before = FolderSnapshot::take(&self.link, self.folder.path());
         let _ = self.once(&[], &self.at("probe"))?;
         before.compare()?;
@@ -134,7 +132,7 @@ impl Laboratory {
         name: &str,
         edits: &[Edit],
         runs: usize,
-    ) -> std::result::Result<std::result::Result<LinkMeasure, LinkFailure>, Ended> {
+    ) -> Result<Result<LinkMeasure, LinkFailure>, Ended> {
         let folder = self.options.keep.as_deref().unwrap_or(self.folder.path()).join(name);
         // A repro is linked in a folder of its own.
         let folder = std::path::absolute(&folder).unwrap_or(folder);
@@ -169,11 +167,7 @@ impl Laboratory {
     }
 
     /// Link once; the result is the time.
-    fn once(
-        &self,
-        edits: &[Edit],
-        folder: &Path,
-    ) -> std::result::Result<std::result::Result<Duration, LinkFailure>, Ended> {
+    fn once(&self, edits: &[Edit], folder: &Path) -> Result<Result<Duration, LinkFailure>, Ended> {
         std::fs::create_dir_all(folder).map_err(|e| Error::io(Stage::Link, folder, "make a folder", e))?;
         let output = folder.join(self.link.output_name());
         let _ = std::fs::remove_file(&output);
@@ -205,7 +199,7 @@ impl Laboratory {
     }
 
     /// The test of an output; the result is how it failed.
-    fn test(&self, output: &Path) -> std::result::Result<Option<String>, Ended> {
+    fn test(&self, output: &Path) -> Result<Option<String>, Ended> {
         let Some(test) = &self.options.test else { return Ok(None) };
         let output = std::path::absolute(output).unwrap_or_else(|_| output.to_owned());
         let mut command = Command::new("sh");
@@ -219,10 +213,7 @@ impl Laboratory {
     }
 
     /// Run a command to its end: how it failed, if it did, and its time.
-    fn execute(
-        &self,
-        command: &mut Command,
-    ) -> std::result::Result<(Option<CommandFailure>, Duration), Ended> {
+    fn execute(&self, command: &mut Command) -> Result<(Option<CommandFailure>, Duration), Ended> {
         let path = self.at("printed");
         let trouble = |e| Error::io(Stage::Link, &path, "write", e);
         let file = std::fs::File::create(&path).map_err(trouble)?;
@@ -298,9 +289,6 @@ pub(super) struct LinkedFacts {
 
 impl LinkedFacts {
     /// Read a linked file.
-    ///
-    /// # Errors
-    /// It is no program and no shared library.
     pub(super) fn read(path: &Path) -> Result<LinkedFacts, String> {
         let data = std::fs::read(path).map_err(|e| e.to_string())?;
         let unread = |e: object::Error| format!("the output is no 64-bit ELF file: {e}");
@@ -414,8 +402,7 @@ impl FolderSnapshot {
         FolderSnapshot { entries: entries(&folders), folders }
     }
 
-    /// # Errors
-    /// A file was written, replaced or removed since.
+    /// An error if a file was written, replaced or removed since.
     pub(super) fn compare(&self) -> Result<()> {
         let now = entries(&self.folders);
         let is_changed = |(path, state): &(&PathBuf, &FileState)| self.entries.get(*path) != Some(*state);

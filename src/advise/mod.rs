@@ -15,36 +15,28 @@ use std::process::ExitCode;
 
 use crate::args::{Environment, help, linker};
 use crate::audit;
+use crate::config::Flavor;
 use crate::error::{Error, Result, Stage};
-use crate::process_group::Signals;
-use crate::report::flavor_name;
+use crate::process_group::{Signals, end_by, temporary_folder};
 use command::LinkCommand;
 use laboratory::{AdviseOptions, Ended, Laboratory};
 use text::LinkSituation;
 
 /// Run the command with these words.
-///
-/// # Errors
-/// A file that can't be written, or a command that can't be run.
 pub fn main(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
     let options = match laboratory::parse(words) {
         Ok(Some(options)) => options,
         Ok(None) => return audit::print(help::text("advise")),
         Err(error) => return Ok(usage(&error)),
     };
-    let signals =
-        Signals::watch().map_err(|e| Error::io(Stage::Arguments, "advise", "wait for signals", e))?;
-    let folder = tempfile::Builder::new().prefix("lto-prune-advise-").tempdir();
-    let folder = folder.map_err(|e| Error::io(Stage::Link, std::env::temp_dir(), "make a folder in", e))?;
+    let signals = Signals::watch("advise")?;
+    let folder = temporary_folder(Stage::Link, "advise-")?;
     // The folder is removed before a signal ends this program.
     match advise(options, folder, signals, env) {
         Ok(status) => Ok(status),
         Err(Ended::Failed(error)) if error.stage == Stage::Arguments => Ok(usage(&error)),
         Err(Ended::Failed(error)) => Err(error),
-        Err(Ended::Signal(signal)) => {
-            let _ = signal_hook::low_level::emulate_default_handler(signal);
-            Ok(ExitCode::FAILURE)
-        }
+        Err(Ended::Signal(signal)) => Ok(end_by(signal)),
     }
 }
 
@@ -84,7 +76,7 @@ fn advise(
     let flavor = laboratory.version()?.lines().find_map(linker_of_line);
     let situation = LinkSituation { link: &laboratory.link, flavor, facts: &base.facts, is_pruned };
     let trials = text::run(&laboratory, &base.facts, text::variants(&situation, env))?;
-    let name = flavor.map_or("an unknown linker", flavor_name);
+    let name = flavor.map_or("an unknown linker", Flavor::name);
     let linker = if is_pruned { format!("lto-prune and {name}") } else { name.to_owned() };
     let screen = audit::screen(format, env);
     let answer = text::answer(&laboratory, &linker, &base, &trials, format, screen.width.is_some());
@@ -92,15 +84,12 @@ fn advise(
 }
 
 /// The linker that a line of `--version` names. gcc prints its command before, which may have any name in it.
-fn linker_of_line(line: &str) -> Option<crate::config::Flavor> {
+fn linker_of_line(line: &str) -> Option<Flavor> {
     let is_version = !line.contains(" -o ") && !line.starts_with("collect2");
     is_version.then(|| linker::flavor_of_version(line)).flatten()
 }
 
 /// Unpack an archive; the result is its link.
-///
-/// # Errors
-/// It can't be read, is no such archive, or its linker is not installed.
 fn unpack(archive: &Path, folder: &Path, env: &Environment<'_>) -> Result<LinkCommand> {
     let file = std::fs::File::open(archive).map_err(|e| Error::io(Stage::Load, archive, "read", e))?;
     let unpacked = tar::Archive::new(file).unpack(folder);

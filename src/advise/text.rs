@@ -9,10 +9,9 @@ use super::command::LinkCommand;
 use super::edits::{Edit, exports, shown};
 use super::laboratory::{Ended, Laboratory, LinkFailure, LinkMeasure, LinkedFacts};
 use crate::args::{Environment, linker};
-use crate::audit::table::{Answer, Cell, Format, Table, count};
+use crate::audit::table::{Answer, Cell, Format, Table, count, row};
 use crate::config::Flavor;
 use crate::error::Result;
-use crate::report::flavor_name;
 
 /// Flags of so many bytes are shown whole on a screen of 80 columns, if sizes have seven digits.
 const UNCUT_FLAGS: usize = 35;
@@ -125,9 +124,13 @@ fn table(rows: &[AdviceRow<'_>], format: Format, is_narrow: bool, below: &mut Ve
         };
         let cut = (is_narrow && row.flags.len() > UNCUT_FLAGS).then_some(&row.flags);
         let note = cut.into_iter().chain(&row.notes).map(String::as_str).collect::<Vec<_>>().join("; ");
-        cells.push(Cell::text(if row.flags.is_empty() && is_for_people { "(as it is)" } else { &row.flags }));
+        cells.push(Cell::from(if row.flags.is_empty() && is_for_people {
+            "(as it is)"
+        } else {
+            row.flags.as_str()
+        }));
         if !is_for_people {
-            cells.extend([Cell::text(note), Cell::text(row.name)]);
+            cells.extend(row![note, row.name]);
         } else if note.is_empty() {
             cells.push(Cell::Nothing);
         } else {
@@ -137,7 +140,7 @@ fn table(rows: &[AdviceRow<'_>], format: Format, is_narrow: bool, below: &mut Ve
             if known.is_none() {
                 below.push(format!("({number}): {note}"));
             }
-            cells.push(Cell::text(format!("({number})")));
+            cells.push(format!("({number})").into());
         }
         table.row(cells);
     }
@@ -336,7 +339,7 @@ pub(super) fn variants(situation: &LinkSituation<'_>, env: &Environment<'_>) -> 
         add("icf", vec![Edit::Words(ICF)]);
     }
     for other in installed(env).into_iter().filter(|other| Some(other.0) != flavor) {
-        let name = flavor_name(other.0);
+        let name = other.0.name();
         let edit = Edit::Linker(other.0, other.1);
         add(name, vec![edit.clone()]);
         if folds(other.0) && !link.has(ICF) {

@@ -102,9 +102,6 @@ pub fn prune_options() -> Vec<HelpOption> {
 }
 
 /// The value of an option, as one of several words.
-///
-/// # Errors
-/// It is another word.
 pub(crate) fn one_of<T: Copy>(option: &str, word: &str, all: &[(&str, T)]) -> Result<T> {
     let words = || all.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
     let wrong = || Error::new(Stage::Arguments, format!("--{option} is one of {}, not {word}", words()));
@@ -163,9 +160,6 @@ impl<'w> CommandWords<'w> {
     }
 
     /// The next word. `-h` and `--help` are the option `help` of every command.
-    ///
-    /// # Errors
-    /// The help text has no such option, or its value is missing or superfluous.
     pub(crate) fn next(&mut self) -> Result<Option<CommandWord>> {
         let command = self.command;
         let mistake = |e: lexopt::Error| wrong(command, e);

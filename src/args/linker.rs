@@ -132,9 +132,6 @@ impl Finder {
 
 /// Choose the linker: `explicit` (`--prune-linker`), `LTO_PRUNE_LINKER`, or the `namesake` of the shim that was called. Without one it is
 /// `ld.lld` on `PATH`, the newest `ld.lld-N` there, the one in rustc's sysroot, and, so that a build without any lld still links, `ld`.
-///
-/// # Errors
-/// A linker that was named can't be found or is this program; or no linker is found.
 pub fn choose(explicit: Option<&Path>, namesake: Option<&OsStr>, env: &Environment<'_>) -> Result<Linker> {
     let finder = Finder::new(env);
     let from_env = env.get(LINKER_VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from);
@@ -168,9 +165,7 @@ pub fn choose(explicit: Option<&Path>, namesake: Option<&OsStr>, env: &Environme
 }
 
 /// An lld of the `major` version of LLVM or of a later one.
-///
-/// # Errors
-/// None is found: the newest that is, with its version.
+/// If there is none, the error is the newest one that is found, with its version.
 pub fn lld_for_bitcode(major: u32, env: &Environment<'_>) -> std::result::Result<PathBuf, (u32, PathBuf)> {
     let finder = Finder::new(env);
     // rustc is run last, since that takes long.

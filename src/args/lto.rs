@@ -12,48 +12,18 @@ use super::table::{self, Arity};
 use crate::config::Flavor;
 
 /// Options that act on what is kept, as [`LtoOption::word`] spells them; longer words may begin with those that end in `=` or `-`.
+#[rustfmt::skip]
 const MODELLED: &[&str] = &[
-    "disable-verify",
-    "lto=",
-    "lto-CGO",
-    "lto-O",
-    "lto-aa-pipeline=",
-    "lto-basic-block-address-map",
-    "lto-basic-block-sections=",
-    "lto-cs-profile-file=",
-    "lto-cs-profile-generate",
-    "lto-debug-pass-manager",
-    "lto-newpm-passes=",
-    "lto-obj-path=",
-    "lto-partitions=",
-    "lto-pgo-warn-mismatch",
-    "lto-sample-profile=",
-    "lto-unique-basic-block-section-names",
-    "lto-whole-program-visibility",
-    "no-lto-",
-    "opt-remarks-",
-    "plugin-opt=O",
-    "plugin-opt=cs-profile-generate",
-    "plugin-opt=cs-profile-path=",
-    "plugin-opt=debug-pass-manager",
-    "plugin-opt=disable-verify",
-    "plugin-opt=dwo_dir=",
-    "plugin-opt=jobs=",
-    "plugin-opt=legacy-pass-manager",
-    "plugin-opt=lto-partitions=",
-    "plugin-opt=mcpu=",
-    "plugin-opt=new-pass-manager",
-    "plugin-opt=obj-path=",
-    "plugin-opt=opt-remarks-",
-    "plugin-opt=sample-profile=",
-    "plugin-opt=stats-file=",
-    "plugin-opt=thinlto",
-    "thinlto-cache-dir=",
-    "thinlto-cache-policy=",
-    "thinlto-jobs=",
-    "time-trace",
-    "time-trace=",
-    "time-trace-granularity=",
+    "disable-verify", "lto=", "lto-CGO", "lto-O", "lto-aa-pipeline=", "lto-basic-block-address-map",
+    "lto-basic-block-sections=", "lto-cs-profile-file=", "lto-cs-profile-generate", "lto-debug-pass-manager",
+    "lto-newpm-passes=", "lto-obj-path=", "lto-partitions=", "lto-pgo-warn-mismatch", "lto-sample-profile=",
+    "lto-unique-basic-block-section-names", "lto-whole-program-visibility", "no-lto-", "opt-remarks-",
+    "plugin-opt=O", "plugin-opt=cs-profile-generate", "plugin-opt=cs-profile-path=",
+    "plugin-opt=debug-pass-manager", "plugin-opt=disable-verify", "plugin-opt=dwo_dir=", "plugin-opt=jobs=",
+    "plugin-opt=legacy-pass-manager", "plugin-opt=lto-partitions=", "plugin-opt=mcpu=",
+    "plugin-opt=new-pass-manager", "plugin-opt=obj-path=", "plugin-opt=opt-remarks-",
+    "plugin-opt=sample-profile=", "plugin-opt=stats-file=", "plugin-opt=thinlto", "thinlto-cache-dir=",
+    "thinlto-cache-policy=", "thinlto-jobs=", "time-trace", "time-trace=", "time-trace-granularity=",
 ];
 
 /// Options of [`MODELLED`] that end with a digit.
@@ -63,17 +33,10 @@ const LEVELS: [&str; 3] = ["lto-CGO", "lto-O", "plugin-opt=O"];
 const UNMODELLED_OF_LLVM: [&str; 3] = ["load", "load-pass-plugin", "emulated-tls"];
 
 /// First words of the options that concern link-time optimisation.
+#[rustfmt::skip]
 const PREFIXES: [&str; 10] = [
-    "disable-verify",
-    "dtlto",
-    "load-pass-plugin",
-    "lto",
-    "mllvm",
-    "no-lto",
-    "opt-remarks",
-    "plugin-opt",
-    "save-temps",
-    "thinlto",
+    "disable-verify", "dtlto", "load-pass-plugin", "lto", "mllvm", "no-lto", "opt-remarks", "plugin-opt",
+    "save-temps", "thinlto",
 ];
 
 /// An option of link-time optimisation on the line.

@@ -34,10 +34,6 @@ fn error(message: impl Into<String>) -> Error {
 
 /// Parse our words: first those of the file `lto-prune.toml` if the `output` is known, then those of the environment, then those of the line,
 /// the later overriding.
-///
-/// # Errors
-/// An unknown option, a value that is missing, superfluous or wrong, a word in `LTO_PRUNE_FLAGS` that isn't ours, or a file of options that can't be
-/// read.
 pub fn parse(words: &[OsString], output: Option<&Path>, env: &Environment<'_>) -> Result<PruneOptions> {
     let mut options = PruneOptions { cache: default_cache(env), ..PruneOptions::default() };
     let of_file = output.map(|output| file::words(env, output)).transpose()?.flatten();
@@ -112,11 +108,6 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
                 Some(level) => (true, level),
                 None => (text == "off", text.as_str()),
             };
-            let all = [
-                ("sections", Level::Sections),
-                ("functions", Level::Functions),
-                ("pointers", Level::Pointers),
-            ];
             options.off = off;
             options.level_explicit = text != "off";
             options.level = Level::default();
@@ -125,7 +116,7 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
                     let levels = "the levels are off, sections, functions and pointers; off:LEVEL reports the effect of a level";
                     error(format!("--prune-level={text}: {levels}"))
                 };
-                options.level = help::one_of("prune-level", level, &all).map_err(wrong)?;
+                options.level = help::one_of("prune-level", level, Level::ALL).map_err(wrong)?;
             }
         }
         "report" => options.report = path(),
@@ -163,23 +154,9 @@ fn apply(options: &mut PruneOptions, body: &[u8]) -> Result<()> {
         "limit-log" => options.limit_log = path(),
         "repro" => options.repro = path(),
         "time" => options.time = true,
-        "stats" => {
-            let all = [("", Stats::Short), ("full", Stats::Full)];
-            options.stats = Some(help::one_of("prune-stats", &text()?, &all)?);
-        }
-        "debug" => {
-            let all =
-                [("keep", DebugOption::Keep), ("shrink", DebugOption::Shrink), ("drop", DebugOption::Drop)];
-            options.debug = help::one_of("prune-debug", &text()?, &all)?;
-        }
-        "unwind" => {
-            let all = [
-                ("keep", UnwindPruning::Keep),
-                ("unused", UnwindPruning::Unused),
-                ("drop", UnwindPruning::Drop),
-            ];
-            options.unwind = help::one_of("prune-unwind", &text()?, &all)?;
-        }
+        "stats" => options.stats = Some(help::one_of("prune-stats", &text()?, Stats::ALL)?),
+        "debug" => options.debug = help::one_of("prune-debug", &text()?, DebugOption::ALL)?,
+        "unwind" => options.unwind = help::one_of("prune-unwind", &text()?, UnwindPruning::ALL)?,
         "stub-symbol" => options.stub_symbols.push(text()?),
         _ => return Err(unknown(&name)),
     }

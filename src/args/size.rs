@@ -1,19 +1,10 @@
 //! Sizes as people write them: `4096`, `4K`, `1.5 MiB`.
 
 /// Units and their bytes: those of the SI, and those of IEC 80000-13. `K` alone is 1,024, as in the size options of compilers and linkers.
+#[rustfmt::skip]
 const UNITS: [(&str, u64); 13] = [
-    ("", 1),
-    ("B", 1),
-    ("k", 1000),
-    ("kB", 1000),
-    ("KB", 1000),
-    ("M", 1_000_000),
-    ("MB", 1_000_000),
-    ("G", 1_000_000_000),
-    ("GB", 1_000_000_000),
-    ("K", 1 << 10),
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
+    ("", 1), ("B", 1), ("k", 1000), ("kB", 1000), ("KB", 1000), ("M", 1_000_000), ("MB", 1_000_000),
+    ("G", 1_000_000_000), ("GB", 1_000_000_000), ("K", 1 << 10), ("KiB", 1 << 10), ("MiB", 1 << 20),
     ("GiB", 1 << 30),
 ];
 

@@ -10,49 +10,33 @@ use std::path::Path;
 
 use crate::args::help::{self, CommandWord, CommandWords, nearest};
 use crate::error::{Error, Result, Stage};
+use crate::ids::named;
 
 use super::attribute::GroupBy;
 use super::stack::StackAssumptions;
 use super::table::{DocumentFormat, Format};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Command {
-    Top,
-    Dominators,
-    Why,
-    Paths,
-    Reach,
-    Garbage,
-    Duplicates,
-    Limits,
-    Calls,
-    Graph,
-    Imports,
-    Stack,
-    Diff,
-    Budget,
-    Html,
+named! {
+    pub(crate) enum Command {
+        Top = "top",
+        Dominators = "dominators",
+        Why = "why",
+        Paths = "paths",
+        Reach = "reach",
+        Garbage = "garbage",
+        Duplicates = "duplicates",
+        Limits = "limits",
+        Calls = "calls",
+        Graph = "graph",
+        Imports = "imports",
+        Stack = "stack",
+        Diff = "diff",
+        Budget = "budget",
+        Html = "html",
+    }
 }
 
 impl Command {
-    pub(crate) const ALL: [(&'static str, Command); 15] = [
-        ("top", Command::Top),
-        ("dominators", Command::Dominators),
-        ("why", Command::Why),
-        ("paths", Command::Paths),
-        ("reach", Command::Reach),
-        ("garbage", Command::Garbage),
-        ("duplicates", Command::Duplicates),
-        ("limits", Command::Limits),
-        ("calls", Command::Calls),
-        ("graph", Command::Graph),
-        ("imports", Command::Imports),
-        ("stack", Command::Stack),
-        ("diff", Command::Diff),
-        ("budget", Command::Budget),
-        ("html", Command::Html),
-    ];
-
     /// The names before the report, as in usage lines.
     pub(crate) fn wants(self) -> &'static [&'static str] {
         match self {
@@ -63,10 +47,6 @@ impl Command {
             Command::Budget => &["FILE"],
             _ => &[],
         }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        Command::ALL.iter().find(|c| c.1 == self).map_or("", |c| c.0)
     }
 
     /// The formats of its answer, by name.
@@ -222,9 +202,6 @@ fn wrong<T>(message: impl Into<String>) -> Result<T> {
 }
 
 /// Read the words after `audit`.
-///
-/// # Errors
-/// A mistake in them.
 pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
     let Some((first, rest)) = words.split_first() else { return Ok(AuditRequest::Help(help::text("audit"))) };
     let name = first.to_string_lossy();
@@ -233,8 +210,8 @@ pub(crate) fn parse(words: &[OsString]) -> Result<AuditRequest> {
         return Ok(AuditRequest::Help(help::text(asked.map_or("audit", Command::title))));
     }
     let Some(command) = command(&name) else {
-        let all = Command::ALL.map(|c| c.0);
-        let near = nearest(&name, all.into_iter()).map(|near| format!("; did you mean {near}?"));
+        let all: Vec<&str> = Command::ALL.iter().map(|c| c.0).collect();
+        let near = nearest(&name, all.iter().copied()).map(|near| format!("; did you mean {near}?"));
         let near = near.unwrap_or_default();
         return wrong(format!("audit has no command {name}{near}; it has {}", all.join(", ")));
     };

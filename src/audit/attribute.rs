@@ -7,7 +7,7 @@
 use crate::error::{Error, Result, Stage};
 
 use super::demangle;
-use super::model::{Atom, ElfKind, Model, UNKNOWN_MODULE};
+use super::model::{Atom, ElfKind, Model, ModuleReport, UNKNOWN_MODULE};
 use crate::report::contents::PartReport;
 
 /// Some bytes of the linked file, or of its zero-initialised memory.
@@ -49,6 +49,11 @@ impl GroupBy {
         ("generic", GroupBy::Generic),
         ("template", GroupBy::Generic),
     ];
+
+    /// The heading of its column.
+    pub(crate) fn column(self) -> &'static str {
+        GroupBy::ALL.iter().find(|b| b.1 == self).map_or("namespace", |b| b.0)
+    }
 }
 
 /// The bytes that an answer is about.
@@ -64,8 +69,8 @@ pub(crate) enum View {
 
 impl View {
     /// The view for the options `--all` and `--bss`. Without them it is of loaded bytes, if the models know these.
-    pub(crate) fn new(models: &[&Model<'_>], all: bool, bss: bool) -> View {
-        let says_loaded = |m: &&Model<'_>| m.parts.iter().any(|p| p.loaded);
+    pub(crate) fn new(models: &[&Model], all: bool, bss: bool) -> View {
+        let says_loaded = |m: &&Model| m.parts().iter().any(|p| p.loaded);
         match (bss, all) {
             (true, _) => View::Zero,
             (false, false) if models.iter().all(says_loaded) => View::Loaded,
@@ -84,17 +89,15 @@ impl View {
     }
 
     /// The sum of [`View::bytes`] over all parts.
-    pub(crate) fn size(self, model: &Model<'_>) -> u64 {
-        model.parts.iter().map(|p| self.bytes(p)).sum()
+    pub(crate) fn size(self, model: &Model) -> u64 {
+        model.parts().iter().map(|p| self.bytes(p)).sum()
     }
 }
 
 /// The bytes of a view by their atoms. Their sum is [`View::size`].
-///
-/// # Errors
-/// The report says nothing of the linked file.
-pub(crate) fn items(model: &Model<'_>, view: View) -> Result<Vec<Item>> {
-    if model.file_size.is_none() {
+/// An error if the report says nothing of the linked file.
+pub(crate) fn items(model: &Model, view: View) -> Result<Vec<Item>> {
+    if model.file_size().is_none() {
         let output = &model.report.output;
         let message = match (&*model.report.linked, &model.report.not_pruned) {
             ("failed", _) => format!("has no linked file: the linker failed on {output}"),
@@ -105,22 +108,21 @@ pub(crate) fn items(model: &Model<'_>, view: View) -> Result<Vec<Item>> {
         };
         return Err(Error::new(Stage::Report, message).in_file(model.path.clone()));
     }
-    let mut taken = vec![0i64; model.parts.len()];
+    let mut taken = vec![0i64; model.parts().len()];
     let mut items = Vec::with_capacity(model.atoms.len());
     for (i, atom) in model.atoms.iter().enumerate() {
-        let part = atom.placed.and_then(|p| model.parts.get(p as usize));
+        let part = atom.placed.map(|p| model.part(p));
         let bytes = match view {
-            View::Zero => zero_bytes(model, atom),
+            View::Zero if part.is_some_and(|p| p.category == "bss") && atom.is_zero() => atom.size,
+            View::Zero => 0,
             View::Loaded if !part.is_some_and(|p| p.loaded) => 0,
             View::Loaded | View::File => model.file_bytes(atom),
         } as i64;
         let Some(part) = atom.placed.filter(|_| bytes > 0) else { continue };
-        if let Some(sum) = taken.get_mut(part as usize) {
-            *sum += bytes;
-        }
+        taken[part as usize] += bytes;
         divide(atom, i as u32, part, bytes, &mut items);
     }
-    for (i, (part, taken)) in model.parts.iter().zip(&taken).enumerate() {
+    for (i, (part, taken)) in model.parts().iter().zip(&taken).enumerate() {
         let rest = view.bytes(part) as i64 - taken;
         if rest != 0 {
             items.push(Item { atom: None, symbol: None, part: i as u32, bytes: rest });
@@ -130,7 +132,7 @@ pub(crate) fn items(model: &Model<'_>, view: View) -> Result<Vec<Item>> {
 }
 
 /// The bytes of an atom as items: one, or where several symbols share it one for each of them and one for the rest.
-pub(crate) fn divide(atom: &Atom<'_>, number: u32, part: u32, bytes: i64, items: &mut Vec<Item>) {
+pub(crate) fn divide(atom: &Atom, number: u32, part: u32, bytes: i64, items: &mut Vec<Item>) {
     let mut rest = bytes;
     for (symbol, size) in &atom.shares {
         let bytes = (*size as i64).min(rest);
@@ -142,14 +144,9 @@ pub(crate) fn divide(atom: &Atom<'_>, number: u32, part: u32, bytes: i64, items:
     }
 }
 
-fn zero_bytes(model: &Model<'_>, atom: &Atom<'_>) -> u64 {
-    let part = atom.placed.and_then(|p| model.parts.get(p as usize));
-    if part.is_some_and(|p| p.category == "bss") && atom.is_zero() { atom.size } else { 0 }
-}
-
 /// By part: whether it has an atom, and whether it has one that the linker joins with others.
-fn contents(model: &Model<'_>) -> Vec<(bool, bool)> {
-    let mut found = vec![(false, false); model.parts.len()];
+fn contents(model: &Model) -> Vec<(bool, bool)> {
+    let mut found = vec![(false, false); model.parts().len()];
     for atom in model.atoms.iter().filter(|a| a.size > 0) {
         if let Some(slot) = atom.placed.and_then(|p| found.get_mut(p as usize)) {
             slot.0 |= !atom.merge;
@@ -160,22 +157,22 @@ fn contents(model: &Model<'_>) -> Vec<(bool, bool)> {
 }
 
 /// Tables for the names of items.
-pub(crate) struct ItemNames<'m, 'a> {
-    model: &'m Model<'a>,
+pub(crate) struct ItemNames<'m> {
+    model: &'m Model,
     contents: Vec<(bool, bool)>,
     by: GroupBy,
     /// It says how many segments of a namespace count.
     depth: usize,
 }
 
-impl<'m, 'a> ItemNames<'m, 'a> {
-    pub(crate) fn new(model: &'m Model<'a>, by: GroupBy, depth: usize) -> Self {
+impl<'m> ItemNames<'m> {
+    pub(crate) fn new(model: &'m Model, by: GroupBy, depth: usize) -> Self {
         ItemNames { model, contents: contents(model), by, depth }
     }
 
     pub(crate) fn of(&self, item: &Item) -> String {
-        let part = self.model.parts.get(item.part as usize);
-        let atom = item.atom.and_then(|a| self.model.atoms.get(a as usize));
+        let part = self.model.parts().get(item.part as usize);
+        let atom = item.atom.map(|a| self.model.atom(a));
         match (self.by, atom, part) {
             (GroupBy::Section, _, Some(part)) => part.name.clone(),
             (GroupBy::Category, _, Some(part)) => part.category.clone().into_owned(),
@@ -187,28 +184,27 @@ impl<'m, 'a> ItemNames<'m, 'a> {
     }
 
     /// Whether an atom of a file without a report has the name of its section.
-    fn is_of_section(&self, atom: &Atom<'_>) -> bool {
+    fn is_of_section(&self, atom: &Atom) -> bool {
         let is_of_file = matches!(self.by, GroupBy::Module | GroupBy::Archive);
-        let module = self.model.modules.get(atom.module as usize);
         self.model.elf.is_some()
             && atom.symbols.is_empty()
-            && !(is_of_file && module.is_some_and(|m| m.name != UNKNOWN_MODULE))
+            && !(is_of_file && self.model.module_of(atom).name != UNKNOWN_MODULE)
     }
 
     /// The name of an atom, or of the share of one of its symbols.
-    pub(crate) fn of_atom(&self, atom: &Atom<'_>, share: Option<usize>) -> String {
-        let linker_name = share.map_or(atom.name(), |s| atom.symbols.get(s).map(|s| &**s));
-        let module = self.model.modules.get(atom.module as usize);
+    pub(crate) fn of_atom(&self, atom: &Atom, share: Option<usize>) -> String {
+        let linker_name = share.map_or(atom.name(), |s| atom.symbols.get(s).map(String::as_str));
+        let module = self.model.module_of(atom);
         match self.by {
-            GroupBy::Module => module.map(|m| m.full()).unwrap_or_default(),
-            GroupBy::Archive => match module.and_then(|m| m.archive.as_ref()) {
+            GroupBy::Module => module.full(),
+            GroupBy::Archive => match &module.archive {
                 Some(archive) => archive.clone(),
                 None if self.model.elf.is_some_and(|kind| kind != ElfKind::Object) => {
                     "[no archive]".to_owned()
                 }
                 None => "[objects]".to_owned(),
             },
-            GroupBy::Section => atom.section.clone().into_owned(),
+            GroupBy::Section => atom.section.clone(),
             GroupBy::Category => atom.kind.clone().into_owned(),
             GroupBy::Symbol => match linker_name {
                 Some(name) => demangle::demangle(name).into_owned(),
@@ -221,7 +217,7 @@ impl<'m, 'a> ItemNames<'m, 'a> {
                 }
                 Some(s) => {
                     let name = demangle::demangle(s);
-                    let of_unit = || demangle::crate_of_unit(&module?.name).map(str::to_owned);
+                    let of_unit = || demangle::crate_of_unit(&module.name).map(str::to_owned);
                     let found = demangle::namespace(&name, self.depth);
                     let is_rust = found.is_none() || demangle::is_rust(s);
                     match found.or_else(of_unit) {
@@ -244,7 +240,7 @@ impl<'m, 'a> ItemNames<'m, 'a> {
 
     /// A name for bytes that belong to no atom.
     fn unattributed(&self, item: &Item) -> String {
-        let Some(part) = self.model.parts.get(item.part as usize) else { return String::new() };
+        let Some(part) = self.model.parts().get(item.part as usize) else { return String::new() };
         let contents = self.contents.get(item.part as usize).copied().unwrap_or_default();
         let name = &part.name;
         match (&*part.what, &*part.category, contents) {
@@ -263,7 +259,7 @@ impl<'m, 'a> ItemNames<'m, 'a> {
 }
 
 /// A name in brackets for bytes without a symbol, of a file without a report.
-fn in_brackets(part: &PartReport, atom: &Atom<'_>) -> String {
+fn in_brackets(part: &PartReport, atom: &Atom) -> String {
     match &*part.what {
         "section" if atom.kind == "padding" => format!("[padding in {}]", part.name),
         "section" => format!("[section {}]", part.name),
@@ -272,7 +268,7 @@ fn in_brackets(part: &PartReport, atom: &Atom<'_>) -> String {
 }
 
 /// The name of an atom for people: its symbol, else its section.
-pub(crate) fn symbol(model: &Model<'_>, atom: &Atom<'_>) -> String {
+pub(crate) fn symbol(model: &Model, atom: &Atom) -> String {
     match atom.name() {
         Some(symbol) => demangle::demangle(symbol).into_owned(),
         None => format!("[{}]", place(model, atom, None)),
@@ -280,8 +276,8 @@ pub(crate) fn symbol(model: &Model<'_>, atom: &Atom<'_>) -> String {
 }
 
 /// A place in an input: `module:(section+0x12)`. Without `offset` where the atom begins.
-pub(crate) fn place(model: &Model<'_>, atom: &Atom<'_>, offset: Option<u64>) -> String {
-    let module = model.modules.get(atom.module as usize).map(|m| m.short()).unwrap_or_default();
+pub(crate) fn place(model: &Model, atom: &Atom, offset: Option<u64>) -> String {
+    let module = model.module_name(atom);
     match offset.unwrap_or(atom.offset) {
         0 => format!("{module}:({})", atom.section),
         offset => format!("{module}:({}+{offset:#x})", atom.section),
@@ -298,13 +294,19 @@ pub(crate) struct AttributedSize {
     pub(crate) atoms: u64,
 }
 
+impl AttributedSize {
+    pub(crate) fn module<'m>(&self, model: &'m Model) -> Option<&'m ModuleReport> {
+        Some(&model.report.modules[self.module? as usize])
+    }
+}
+
 /// The items by name, the largest first.
-pub(crate) fn sums(model: &Model<'_>, items: &[Item], by: GroupBy, depth: usize) -> Vec<AttributedSize> {
+pub(crate) fn sums(model: &Model, items: &[Item], by: GroupBy, depth: usize) -> Vec<AttributedSize> {
     let names = ItemNames::new(model, by, depth);
     let mut rows: Vec<(String, Option<u32>, i64, u64)> = Vec::with_capacity(items.len());
     for item in items {
-        let atom = item.atom.and_then(|a| model.atoms.get(a as usize));
-        let is_known = |m: &u32| model.modules.get(*m as usize).is_none_or(|m| m.name != UNKNOWN_MODULE);
+        let atom = item.atom.map(|a| model.atom(a));
+        let is_known = |m: &u32| model.report.modules[*m as usize].name != UNKNOWN_MODULE;
         let module = atom.map(|a| a.module).filter(is_known);
         // An atom that symbols share is one.
         let first = atom.is_some_and(|a| item.symbol == a.shares.first().map(|s| s.0) && !a.is_entry());

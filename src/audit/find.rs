@@ -11,59 +11,57 @@ use crate::inputs::glob::Glob;
 
 use super::attribute::place;
 use super::demangle::{self, demangle};
-use super::model::{AtomState, Import, Model, ModuleReport};
+use super::model::{Atom, AtomState, Model, ModuleReport};
+use crate::report::graph::ImportReport;
 
 /// The atoms with a name, ascending.
-///
-/// # Errors
-/// Nothing has the name.
-pub(crate) fn find(model: &Model<'_>, name: &str) -> Result<Vec<u32>> {
+pub(crate) fn find(model: &Model, name: &str) -> Result<Vec<u32>> {
     let names = DemangledNames::new(model);
     let mut found = names.find(name, &|_| true);
-    for (at, _) in name.match_indices(':') {
-        let (module, symbol) = (name.get(..at).unwrap_or_default(), name.get(at + 1..).unwrap_or_default());
+    for (module, symbol) in modules_and_symbols(name) {
         if !found.is_empty() {
             break;
         }
-        if !module.is_empty() && !symbol.is_empty() {
-            found = names.find(symbol, &|m| is_module(m, module));
-        }
+        found = names.find(symbol, &|m| is_module(m, module));
     }
     if found.is_empty() {
-        let import = model.imports.iter().find(|i| i.symbol == name || demangle(&i.symbol) == name);
+        let import = model.report.imports.iter().find(|i| i.symbol == name || demangle(&i.symbol) == name);
         let message = match import {
             Some(import) => format!(
                 "no module in the link defines {name}, and nothing leads on from it; {} defines it",
-                import.definer.name()
+                import.definer()
             ),
             None => format!("no module in the link defines {name}{}", names.similar(name)),
         };
         return Err(Error::new(Stage::Report, message).in_file(model.path.clone()));
     }
-    let discarded = |a: &u32| model.atoms.get(*a as usize).is_none_or(|a| a.discarded);
+    let discarded = |a: &u32| model.atom(*a).discarded;
     if !found.iter().all(discarded) {
         found.retain(|a| !discarded(a));
     }
     Ok(found)
 }
 
+/// A name as those of a module and of a symbol, divided at each colon.
+pub(crate) fn modules_and_symbols(name: &str) -> impl Iterator<Item = (&str, &str)> {
+    let divided = name.match_indices(':').filter_map(|(at, _)| Some((name.get(..at)?, name.get(at + 1..)?)));
+    divided.filter(|(module, symbol)| !module.is_empty() && !symbol.is_empty())
+}
+
 /// As [`find`]; if no atom has the name, the imports that have it, at positions after those of all atoms.
-///
-/// # Errors
-/// Nothing has the name.
-pub(crate) fn find_or_import(model: &Model<'_>, name: &str) -> Result<Vec<u32>> {
+pub(crate) fn find_or_import(model: &Model, name: &str) -> Result<Vec<u32>> {
     let atoms = find(model, name);
     if atoms.is_ok() {
         return atoms;
     }
     let first = model.atoms.len() as u32;
-    let exact = (first..).zip(&model.imports).filter(|(_, i)| i.symbol == name).map(|(at, _)| at);
+    let exact = (first..).zip(&model.report.imports).filter(|(_, i)| i.symbol == name).map(|(at, _)| at);
     let mut found: Vec<u32> = exact.collect();
     if found.is_empty() {
-        let called = |i: &Import| {
+        let called = |i: &ImportReport| {
             is_called(&demangle(&i.symbol), name) || Glob::new(name).matches(i.symbol.as_bytes())
         };
-        found = (first..).zip(&model.imports).filter(|(_, i)| called(i)).map(|(at, _)| at).collect();
+        found = (first..).zip(&model.report.imports).filter(|(_, i)| called(i)).map(|(at, _)| at).collect();
     }
     if found.is_empty() { atoms } else { Ok(found) }
 }
@@ -92,15 +90,15 @@ pub(crate) fn is_called(shown: &str, name: &str) -> bool {
 /// Whether a symbol, as the linker writes it and demangled, has a name.
 type Way<'w> = &'w dyn Fn(&str, &str) -> bool;
 
-struct DemangledNames<'m, 'a> {
-    model: &'m Model<'a>,
+struct DemangledNames<'m> {
+    model: &'m Model,
     /// By atom: for each symbol its name and the demangled one.
     names: Vec<Vec<(&'m str, Cow<'m, str>)>>,
 }
 
-impl<'m, 'a> DemangledNames<'m, 'a> {
-    fn new(model: &'m Model<'a>) -> Self {
-        let of = |symbol: &'m Cow<'a, str>| (&**symbol, demangle(symbol));
+impl<'m> DemangledNames<'m> {
+    fn new(model: &'m Model) -> Self {
+        let of = |symbol: &'m String| (symbol.as_str(), demangle(symbol));
         let names = model.atoms.iter().map(|a| a.symbols.iter().map(of).collect()).collect();
         DemangledNames { model, names }
     }
@@ -122,9 +120,8 @@ impl<'m, 'a> DemangledNames<'m, 'a> {
                 [symbol, shown, demangle::qualified(shown)].iter().any(|n| glob.matches(n.as_bytes()))
             },
         ];
-        let is_of =
-            |atom: &super::model::Atom<'_>| self.model.modules.get(atom.module as usize).is_some_and(of);
-        let some = |has: &dyn Fn(usize, &super::model::Atom<'_>) -> bool| -> Vec<u32> {
+        let is_of = |atom: &Atom| of(self.model.module_of(atom));
+        let some = |has: &dyn Fn(usize, &Atom) -> bool| -> Vec<u32> {
             let atoms = self.model.atoms.iter().enumerate();
             atoms.filter(|(i, atom)| is_of(atom) && has(*i, atom)).map(|(i, _)| i as u32).collect()
         };
@@ -153,7 +150,7 @@ impl<'m, 'a> DemangledNames<'m, 'a> {
             let live =
                 self.model.atoms.iter().zip(&self.names).filter(|(a, _)| a.state != AtomState::Dropped);
             let shown = live.flat_map(|(_, names)| names.iter().map(|n| &*n.1));
-            let imports = self.model.imports.iter().map(|i| &*i.symbol);
+            let imports = self.model.report.imports.iter().map(|i| &*i.symbol);
             names
                 .extend(shown.chain(imports).filter(|n| demangle::loose(n).to_lowercase().contains(&wanted)));
         }
@@ -165,7 +162,7 @@ impl<'m, 'a> DemangledNames<'m, 'a> {
 }
 
 /// By atom: whether one of the patterns matches a symbol of it.
-pub(crate) fn matching(model: &Model<'_>, patterns: &[&str]) -> Vec<bool> {
+pub(crate) fn matching(model: &Model, patterns: &[&str]) -> Vec<bool> {
     let globs: Vec<Glob> = patterns.iter().map(|p| Glob::new(p)).collect();
     let matches = |symbol: &str| {
         let shown = demangle(symbol);
@@ -176,7 +173,7 @@ pub(crate) fn matching(model: &Model<'_>, patterns: &[&str]) -> Vec<bool> {
 }
 
 /// By atom: whether a program begins there: `main`, and Rust's own main function.
-pub(crate) fn is_main(model: &Model<'_>) -> Vec<bool> {
+pub(crate) fn is_main(model: &Model) -> Vec<bool> {
     let is_main = |symbol: &str| {
         symbol == "main" || {
             let rust = symbol.contains("4main") && demangle::is_rust(symbol);

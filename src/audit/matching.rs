@@ -23,15 +23,13 @@ pub(crate) fn files(old: &[String], new: &[String]) -> FileMatching {
         new: (0..new.len() as u32).collect(),
         names: new.to_vec(),
     };
-    let mut by_name: BTreeMap<&str, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
-    for (i, path) in old.iter().enumerate() {
-        by_name.entry(base(path)).or_default().0.push(i);
+    let mut by_name: BTreeMap<&str, [Vec<usize>; 2]> = BTreeMap::new();
+    for (side, list) in [old, new].into_iter().enumerate() {
+        let named = list.iter().enumerate();
+        named.for_each(|(i, path)| by_name.entry(base(path)).or_default()[side].push(i));
     }
-    for (i, path) in new.iter().enumerate() {
-        by_name.entry(base(path)).or_default().1.push(i);
-    }
-    for (one, two) in by_name.values() {
-        pair(old, new, one, two, &mut matched.old);
+    for sides in by_name.values() {
+        pair([old, new], sides, &mut matched.old);
     }
     for (path, number) in old.iter().zip(&mut matched.old).filter(|(_, n)| **n == u32::MAX) {
         *number = matched.names.len() as u32;
@@ -50,35 +48,29 @@ pub(crate) fn files(old: &[String], new: &[String]) -> FileMatching {
     matched
 }
 
-/// Match files of one name: `found` gets for a file of the old link that of the new one.
-fn pair(old: &[String], new: &[String], one: &[usize], two: &[usize], found: &mut [u32]) {
-    let path = |list: &[String], i: usize| list.get(i).cloned().unwrap_or_default();
-    let all = one.iter().map(|i| path(old, *i)).chain(two.iter().map(|i| path(new, *i)));
+/// Match files of one name, by their positions: `found` gets for a file of the old link that of the new one.
+fn pair(paths: [&[String]; 2], sides: &[Vec<usize>; 2], found: &mut [u32]) {
+    let files = || paths.iter().zip(sides).enumerate();
+    let all = files().flat_map(|(_, (paths, positions))| positions.iter().map(|i| &paths[*i]));
     let longest = all.map(|p| p.split('/').count()).max().unwrap_or(0);
     // The whole path first, then ends of it.
     let mut taken: Vec<usize> = Vec::new();
     for end in std::iter::once(None).chain((1..=longest).rev().map(Some)) {
         // By end of the path: who has it on either side, matched or not.
-        let mut groups: BTreeMap<String, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
-        let of = |path: String| end.map_or(Some(path.clone()), |n| last(&path, n));
-        for i in one {
-            if let Some(end) = of(path(old, *i)) {
-                groups.entry(end).or_default().0.push(*i);
-            }
-        }
-        for i in two {
-            if let Some(end) = of(path(new, *i)) {
-                groups.entry(end).or_default().1.push(*i);
+        let mut groups: BTreeMap<String, [Vec<usize>; 2]> = BTreeMap::new();
+        for (side, (paths, positions)) in files() {
+            for i in positions {
+                let path = &paths[*i];
+                let end = end.map_or_else(|| Some(path.clone()), |n| last(path, n));
+                end.into_iter().for_each(|end| groups.entry(end).or_default()[side].push(*i));
             }
         }
         // Of a whole path any number; of a part of it only one.
-        let tells = |g: &&(Vec<usize>, Vec<usize>)| end.is_none() || (g.0.len(), g.1.len()) == (1, 1);
-        for (left, right) in groups.values().filter(tells) {
+        let tells = |g: &&[Vec<usize>; 2]| end.is_none() || g.iter().all(|side| side.len() == 1);
+        for [left, right] in groups.values().filter(tells) {
             for (i, k) in left.iter().zip(right) {
-                if let Some(slot) = found.get_mut(*i).filter(|n| **n == u32::MAX)
-                    && !taken.contains(k)
-                {
-                    *slot = *k as u32;
+                if found[*i] == u32::MAX && !taken.contains(k) {
+                    found[*i] = *k as u32;
                     taken.push(*k);
                 }
             }

@@ -29,7 +29,7 @@ use crate::error::{Error, Result, Stage};
 use crate::inputs::mapped::MappedFile;
 use args::{AuditRequest, Command, ReportSource, Request};
 use evidence::LinkedProgram;
-use model::{ElfKind, Model};
+use model::Model;
 use table::{Answer, Format, Screen};
 
 /// Answer the question in `words`, without `audit`. The exit status is 1 if the answer is no. It is 2 without an answer, as after a
@@ -56,8 +56,8 @@ fn answered(words: &[OsString], env: &Environment<'_>) -> Result<ExitCode> {
 }
 
 fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
-    let report = text_of(&request.source, env)?;
-    let model = model(&request.source, &report.text)?;
+    let AuditedLink { model, linked } = AuditedLink::read(&request.source, env)?;
+    let linked = || linked_path(&request.source, &model, linked.as_ref());
     let name = |at: usize| request.names.get(at).map(|n| n.to_string_lossy()).unwrap_or_default();
     match request.command {
         Command::Top => commands::sizes::top(&model, request),
@@ -66,7 +66,7 @@ fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
         Command::Paths => commands::why::paths(&model, &name(0), &name(1), request),
         Command::Reach => {
             let names = commands::reach::names(request)?;
-            let program = program(&model, &linked_path(&request.source, &model, report.program()));
+            let program = program(&model, &linked());
             commands::reach::answer(&model, program.as_ref(), &names, request, env)
         }
         Command::Garbage => Ok(commands::sizes::garbage(&model, request)),
@@ -75,21 +75,13 @@ fn answer(request: &Request, env: &Environment<'_>) -> Result<Answer> {
         Command::Calls => Ok(commands::calls::calls(&model, request)),
         Command::Graph => Ok(commands::graph::answer(&model, request)),
         Command::Imports => Ok(commands::why::imports(&model, request)),
-        Command::Stack => {
-            let path = linked_path(&request.source, &model, report.program());
-            commands::stack::answer(&model, &path, request)
-        }
-        Command::Diff => {
-            let old_text = ModelText::open(Path::new(&*name(0)))?;
-            let old = old_text.model(&name(0))?;
-            of_one_kind(&old, &model)?;
-            commands::sizes::diff(&old, &model, request)
-        }
+        Command::Stack => commands::stack::answer(&model, &linked(), request),
+        Command::Diff => commands::sizes::diff(&older(Path::new(&*name(0)), &model)?, &model, request),
         Command::Budget => {
             let path = name(0);
             let text = std::fs::read_to_string(&*path);
             let text = text.map_err(|e| Error::io(Stage::Arguments, &*path, "read the budget", e))?;
-            let linked = linked_path(&request.source, &model, report.program());
+            let linked = linked();
             let budget =
                 commands::budget::BudgetFile { path: &path, text: &text, ratchet: request.has("ratchet") };
             let stacks = |names: &[String]| commands::stack::limits(&model, &linked, names, request);
@@ -109,15 +101,8 @@ fn html(request: &Request, env: &Environment<'_>) -> Result<ExitCode> {
     if !request.has("output") && std::io::stdout().is_terminal() {
         return Err(Error::new(Stage::Arguments, "the page goes to a file: -o page.html, or > page.html"));
     }
-    let report = text_of(&request.source, env)?;
-    let model = model(&request.source, &report.text)?;
-    let old_path = request.value("old").map(Path::new);
-    let old_text = old_path.map(ModelText::open).transpose()?;
-    let old = match (&old_path, &old_text) {
-        (Some(path), Some(text)) => Some(text.model(&path.to_string_lossy())?),
-        _ => None,
-    };
-    old.iter().try_for_each(|old| of_one_kind(old, &model))?;
+    let model = AuditedLink::read(&request.source, env)?.model;
+    let old = request.value("old").map(|path| older(Path::new(path), &model)).transpose()?;
     let page = html::page(&model, old.as_ref(), request.has("all"))?;
     match request.value("output") {
         Some(path) => {
@@ -128,88 +113,64 @@ fn html(request: &Request, env: &Environment<'_>) -> Result<ExitCode> {
     }
 }
 
-/// A report or an ELF file that a model is made of.
-enum ModelText {
-    Report(String),
-    File(MappedFile),
+/// Read a report, or a file that can be audited without one.
+fn read(path: &Path) -> Result<Model> {
+    let file = MappedFile::open(path).map_err(|e| Error::io(Stage::Report, path, "read", e))?;
+    let name = path.to_string_lossy();
+    if elf::is_auditable(&file) { elf::read(&name, &file) } else { Model::read(&name, &read_text(path)?) }
 }
 
-impl ModelText {
-    /// Open a report, or a file that can be audited without one.
-    fn open(path: &Path) -> Result<Self> {
-        let file = MappedFile::open(path).map_err(|e| Error::io(Stage::Report, path, "read", e))?;
-        if elf::is_auditable(&file) {
-            Ok(ModelText::File(file))
-        } else {
-            read_text(path).map(ModelText::Report)
-        }
-    }
-
-    fn model(&self, path: &str) -> Result<Model<'_>> {
-        match self {
-            ModelText::Report(text) => Model::read(path, text),
-            ModelText::File(file) => elf::read(path, file),
-        }
-    }
-}
-
-/// Bytes of a file and those of a report have different names, so that a difference of the two would mislead.
-fn of_one_kind(old: &Model<'_>, new: &Model<'_>) -> Result<()> {
-    let what = |model: &Model<'_>| {
-        format!("{} is {}", model.path, model.elf.map_or("a report", ElfKind::with_article))
+/// The model that `new` is compared with. Bytes of a file and those of a report have different names, so that a difference of the two
+/// would mislead.
+fn older(path: &Path, new: &Model) -> Result<Model> {
+    let old = read(path)?;
+    let what = |model: &Model| match model.elf {
+        Some(kind) => format!("{} is an {}", model.path, kind.name()),
+        None => format!("{} is a report", model.path),
     };
     match old.elf.is_some() == new.elf.is_some() {
-        true => Ok(()),
+        true => Ok(old),
         false => Err(Error::new(
             Stage::Arguments,
-            format!("{} and {}: compare two reports or two files", what(old), what(new)),
+            format!("{} and {}: compare two reports or two files", what(&old), what(new)),
         )),
     }
 }
 
-/// The model of the report. After a link by the audit, the program has its name without the temporary folder.
-fn model<'t>(source: &ReportSource, text: &'t ModelText) -> Result<Model<'t>> {
-    let mut model = text.model(&path_of(source))?;
-    if let ReportSource::Link(line) = source {
-        model.report.output = output_name(line).to_string_lossy().into_owned();
-    }
-    if let ReportSource::File(path, Some(_)) = source {
-        let path = Path::new(path);
-        let data = MappedFile::open(path).map_err(|e| Error::io(Stage::Load, path, "read", e))?;
-        model
-            .is_described(&data)
-            .map_err(|why| Error::new(Stage::Report, why).in_file(path.display().to_string()))?;
-    }
-    Ok(model)
-}
-
-/// The name of the report in messages and answers.
-fn path_of(source: &ReportSource) -> String {
-    match source {
-        ReportSource::Report(path) | ReportSource::File(_, Some(path)) | ReportSource::File(path, None) => {
-            path.to_string_lossy().into_owned()
-        }
-        ReportSource::Link(_) => "the link's report".to_owned(),
-    }
-}
-
-/// The input of an audit. If the audit linked it, the linked file is in a temporary folder.
-struct ReportText {
-    text: ModelText,
+/// The model of an audit. If the audit linked the file, that is in a temporary folder.
+struct AuditedLink {
+    model: Model,
     linked: Option<(tempfile::TempDir, PathBuf)>,
 }
 
-impl ReportText {
-    /// The linked file, if it was linked here.
-    fn program(&self) -> Option<&Path> {
-        self.linked.as_ref().map(|linked| linked.1.as_path())
+impl AuditedLink {
+    fn read(source: &ReportSource, env: &Environment<'_>) -> Result<Self> {
+        let model = match source {
+            ReportSource::Link(line) => return link(line, env),
+            ReportSource::File(path, None) => read(Path::new(path))?,
+            ReportSource::Report(report) | ReportSource::File(_, Some(report)) => {
+                Model::read(&report.to_string_lossy(), &read_text(Path::new(report))?)?
+            }
+        };
+        if let ReportSource::File(path, Some(_)) = source {
+            let path = Path::new(path);
+            let data = MappedFile::open(path).map_err(|e| Error::io(Stage::Load, path, "read", e))?;
+            model
+                .is_described(&data)
+                .map_err(|why| Error::new(Stage::Report, why).in_file(path.display().to_string()))?;
+        }
+        Ok(AuditedLink { model, linked: None })
     }
 }
 
 /// The path of the linked file that the audit is about.
-fn linked_path(source: &ReportSource, model: &Model<'_>, linked: Option<&Path>) -> PathBuf {
+fn linked_path(
+    source: &ReportSource,
+    model: &Model,
+    linked: Option<&(tempfile::TempDir, PathBuf)>,
+) -> PathBuf {
     match (source, linked) {
-        (_, Some(linked)) => linked.to_owned(),
+        (_, Some((_, linked))) => linked.clone(),
         (ReportSource::File(path, _), None) => PathBuf::from(path),
         (ReportSource::Report(report), None) => {
             // A relative path is so to the folder of the link, which may be that of the report.
@@ -222,22 +183,11 @@ fn linked_path(source: &ReportSource, model: &Model<'_>, linked: Option<&Path>) 
 }
 
 /// The linked file, if it is the one that the report is about; else the reason.
-fn program(model: &Model<'_>, path: &Path) -> Result<LinkedProgram, String> {
+fn program(model: &Model, path: &Path) -> Result<LinkedProgram, String> {
     let data =
         std::fs::read(path).map_err(|e| format!("{}: cannot read the linked file: {e}", path.display()))?;
     model.is_described(&data).map_err(|why| format!("{}: {why}", path.display()))?;
     LinkedProgram::read(&data).ok_or_else(|| format!("{} is no ELF file", path.display()))
-}
-
-fn text_of(source: &ReportSource, env: &Environment<'_>) -> Result<ReportText> {
-    let text = match source {
-        ReportSource::Report(path) | ReportSource::File(_, Some(path)) => {
-            ModelText::Report(read_text(Path::new(path))?)
-        }
-        ReportSource::File(path, None) => ModelText::open(Path::new(path))?,
-        ReportSource::Link(line) => return link(line, env),
-    };
-    Ok(ReportText { text, linked: None })
 }
 
 fn read_text(path: &Path) -> Result<String> {
@@ -245,9 +195,8 @@ fn read_text(path: &Path) -> Result<String> {
 }
 
 /// Link as `lto-prune LINE` does, into a temporary folder, for the report.
-fn link(line: &[OsString], env: &Environment<'_>) -> Result<ReportText> {
-    let folder = tempfile::Builder::new().prefix("lto-prune-audit-").tempdir();
-    let folder = folder.map_err(|e| Error::io(Stage::Link, std::env::temp_dir(), "make a folder in", e))?;
+fn link(line: &[OsString], env: &Environment<'_>) -> Result<AuditedLink> {
+    let folder = crate::process_group::temporary_folder(Stage::Link, "audit-")?;
     let output = folder.path().join(output_name(line));
     let report = folder.path().join("report.json");
     let mut words = without_output(line);
@@ -259,7 +208,10 @@ fn link(line: &[OsString], env: &Environment<'_>) -> Result<ReportText> {
     if status != ExitCode::SUCCESS {
         return Err(Error::new(Stage::Link, "the link failed, so there is nothing to audit"));
     }
-    Ok(ReportText { text: ModelText::Report(read_text(&report)?), linked: Some((folder, output)) })
+    let mut model = Model::read("the link's report", &read_text(&report)?)?;
+    // The program has its name without the temporary folder.
+    model.report.output = output_name(line).to_string_lossy().into_owned();
+    Ok(AuditedLink { model, linked: Some((folder, output)) })
 }
 
 /// The name that the line gives to the output: the report says it.

@@ -3,75 +3,36 @@
 //! A report is untrusted input. [`Model::read`] checks once every number that is an index or a summand, so that commands need not.
 //! The truth of a report is not checked.
 
-use std::borrow::Cow;
+use std::ops::Deref;
 
 use crate::error::{Error, Result, Stage};
+use crate::ids::named;
 use crate::report::contents::PartReport;
-use crate::report::graph::{GraphReport, HOLDS, RootReport, STRUCTURAL};
-use crate::report::imports::ImportReport;
-use crate::report::{AtomReport, FixedWord, Report, SCHEMA, SymbolReport, UnwindReport, is_start_file_name};
+use crate::report::graph::{GraphReport, HOLDS, ImportReport, RootReport, STRUCTURAL};
+use crate::report::{AtomReport, Report, SCHEMA, SymbolReport, UnwindReport, is_start_file_name};
 
 use super::graph::{Graph, NumberedEdge, ROOT};
 use super::table::count;
 
-pub(crate) use crate::report::ModuleReport;
-
-/// Text of a file, or made of it.
-pub(crate) type Text<'a> = Cow<'a, str>;
+pub(crate) use crate::report::{AtomState, ModuleReport};
 
 /// The module of functions and objects whose source file is unknown.
 pub(crate) const UNKNOWN_MODULE: &str = "[unknown]";
 
-/// The kinds of files that are audited without a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ElfKind {
-    Executable,
-    Library,
-    Object,
-    Archive,
-}
-
-impl ElfKind {
-    /// The name of the kind in a sentence.
-    pub(crate) fn with_article(self) -> &'static str {
-        match self {
-            ElfKind::Executable => "an ELF executable",
-            ElfKind::Library => "an ELF shared library",
-            ElfKind::Object => "an ELF object",
-            ElfKind::Archive => "an archive of ELF objects",
-        }
-    }
-
-    /// The name of the kind, for people.
-    pub(crate) fn name(self) -> &'static str {
-        let name = self.with_article();
-        name.split_once(' ').map_or(name, |n| n.1)
+named! {
+    /// The kinds of files that are audited without a report, with their names for people.
+    pub(crate) enum ElfKind {
+        Executable = "ELF executable",
+        Library = "ELF shared library",
+        Object = "ELF object",
+        Archive = "archive of ELF objects",
     }
 }
 
-/// The states of atoms in reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AtomState {
-    Kept,
-    /// Only its address is in the program.
-    Stub,
-    Dropped,
-}
-
-#[derive(Debug)]
-pub(crate) struct Atom<'a> {
-    pub(crate) module: u32,
-    pub(crate) section: Text<'a>,
-    pub(crate) section_index: Option<u32>,
-    pub(crate) offset: u64,
-    pub(crate) size: u64,
-    pub(crate) kind: Text<'a>,
-    pub(crate) state: AtomState,
-    pub(crate) discarded: bool,
-    pub(crate) merge: bool,
-    pub(crate) linker_live: bool,
-    /// The names are those that linkers know.
-    pub(crate) symbols: Vec<Text<'a>>,
+/// An atom of a report, with its names and its place in the output.
+#[derive(Debug, Default)]
+pub(crate) struct Atom {
+    pub(crate) report: AtomReport,
     /// The position in `symbols` of its name; none if many symbols share an undivided section.
     pub(crate) main: Option<usize>,
     /// Symbols that share it, with the bytes of each: positions in `symbols`, by place. Empty where one has it all.
@@ -80,10 +41,18 @@ pub(crate) struct Atom<'a> {
     pub(crate) placed: Option<u32>,
 }
 
-impl Atom<'_> {
+impl Deref for Atom {
+    type Target = AtomReport;
+
+    fn deref(&self) -> &AtomReport {
+        &self.report
+    }
+}
+
+impl Atom {
     /// The linker's name of the symbol that names it.
     pub(crate) fn name(&self) -> Option<&str> {
-        self.main.and_then(|at| self.symbols.get(at)).map(|s| &**s)
+        self.main.and_then(|at| self.symbols.get(at)).map(String::as_str)
     }
 
     /// It is padding, or entries of tables for a symbol whose function or object is another atom.
@@ -140,56 +109,19 @@ pub(crate) struct GraphEdge {
     pub(crate) flags: u8,
 }
 
-/// A symbol that is used and that no module of the link defines.
 #[derive(Debug)]
-pub(crate) struct Import {
-    pub(crate) symbol: String,
-    pub(crate) definer: Definer,
-}
-
-/// Who defines what no module does.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Definer {
-    /// A library defines it, by the name under which the loader finds it.
-    Library(String),
-    Linker,
-    /// A weak reference to it is 0.
-    Nobody,
-}
-
-impl Definer {
-    /// The name fits into messages such as `X defines it`.
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Definer::Library(name) => name,
-            Definer::Linker => "the linker",
-            Definer::Nobody => "nothing",
-        }
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct Model<'a> {
+pub(crate) struct Model {
     /// The path of the report or file, for messages.
     pub(crate) path: String,
-    /// The report without the tables below. Without a report it has only an output.
+    /// The report without the tables below. Without a report it has an output, modules, duplicates and the parts of the file.
     pub(crate) report: Report,
     /// The kind of file, for a model without a report.
     pub(crate) elf: Option<ElfKind>,
-    pub(crate) modules: Vec<ModuleReport>,
-    pub(crate) atoms: Vec<Atom<'a>>,
-    pub(crate) kinds: Vec<FixedWord>,
+    pub(crate) atoms: Vec<Atom>,
     /// They are in ascending order of their sources.
     pub(crate) edges: Vec<GraphEdge>,
-    pub(crate) imports: Vec<Import>,
     /// Edges to imports, whose positions follow those of all atoms. Ascending by target.
     pub(crate) import_edges: Vec<GraphEdge>,
-    pub(crate) duplicates: Vec<Vec<u32>>,
-    pub(crate) parts: Vec<PartReport>,
-    /// Length of the linked file; `None` if the report doesn't have it.
-    pub(crate) file_size: Option<u64>,
-    /// The hash of the linked file, if the report has it.
-    pub(crate) file_hash: Option<String>,
 }
 
 /// The alignment of functions in bytes; padding is shorter.
@@ -225,10 +157,48 @@ impl Report {
     }
 }
 
-impl<'a> Model<'a> {
+impl Model {
+    /// The atom at a position that is no import's.
+    pub(crate) fn atom(&self, position: u32) -> &Atom {
+        &self.atoms[position as usize]
+    }
+
+    pub(crate) fn module_of(&self, atom: &Atom) -> &ModuleReport {
+        &self.report.modules[atom.module as usize]
+    }
+
+    /// The module of an atom as a linker writes it.
+    pub(crate) fn module_name(&self, atom: &Atom) -> String {
+        self.module_of(atom).short()
+    }
+
+    /// The kind of an edge, in a word.
+    pub(crate) fn kind(&self, edge: &GraphEdge) -> &str {
+        self.report.graph.kinds.get(usize::from(edge.kind)).map(|kind| &**kind).unwrap_or_default()
+    }
+
+    /// The parts of the linked file; empty if the report doesn't have it.
+    pub(crate) fn parts(&self) -> &[PartReport] {
+        self.report.file.as_ref().map_or(&[], |file| &file.parts)
+    }
+
+    pub(crate) fn part(&self, number: u32) -> &PartReport {
+        &self.parts()[number as usize]
+    }
+
+    /// Length of the linked file; `None` if the report doesn't have it.
+    pub(crate) fn file_size(&self) -> Option<u64> {
+        self.report.file.as_ref().map(|file| file.size)
+    }
+
+    /// The bytes of zero-initialised memory.
+    pub(crate) fn bss(&self) -> u64 {
+        self.parts().iter().filter(|p| p.category == "bss").map(|p| p.size).sum()
+    }
+
     /// Whether a file is the one that the report is about; else the reason.
     pub(crate) fn is_described(&self, data: &[u8]) -> Result<(), String> {
-        match self.file_hash.as_deref() {
+        match self.report.file.as_ref().map(|file| &*file.blake3).filter(|hash| !hash.is_empty()) {
             None => Err(format!("the report {} has no hash of its file", self.path)),
             Some(hash) if hash == crate::hashing::hex(&crate::hashing::hash(data)) => Ok(()),
             Some(_) => Err(format!("is not the file that the report {} is about", self.path)),
@@ -236,9 +206,6 @@ impl<'a> Model<'a> {
     }
 
     /// Read a report; `path` is for messages.
-    ///
-    /// # Errors
-    /// The text is no report, one of another schema, or one whose tables don't fit together.
     pub(crate) fn read(path: &str, text: &str) -> Result<Self> {
         #[derive(serde::Deserialize)]
         struct SchemaOnly {
@@ -292,7 +259,7 @@ impl<'a> Model<'a> {
     }
 
     /// Bytes of the file that certainly belong to an atom. Merged atoms and stubs have 0.
-    pub(crate) fn file_bytes(&self, atom: &Atom<'_>) -> u64 {
+    pub(crate) fn file_bytes(&self, atom: &Atom) -> u64 {
         let in_file = atom.placed.is_some() && !atom.is_zero();
         if in_file && !atom.merge && !(self.report.pruned && atom.state == AtomState::Stub) {
             atom.size
@@ -302,7 +269,7 @@ impl<'a> Model<'a> {
     }
 
     /// The bytes of the file that are removed with an atom.
-    pub(crate) fn weight(&self, atom: &Atom<'_>) -> u64 {
+    pub(crate) fn weight(&self, atom: &Atom) -> u64 {
         if atom.is_zero() || atom.state != AtomState::Kept || !is_alloc(atom) { 0 } else { atom.size }
     }
 
@@ -317,8 +284,8 @@ impl<'a> Model<'a> {
     }
 
     /// The import at a position after those of all atoms.
-    pub(crate) fn import(&self, position: u32) -> Option<&Import> {
-        self.imports.get((position as usize).checked_sub(self.atoms.len())?)
+    pub(crate) fn import(&self, position: u32) -> Option<&ImportReport> {
+        self.report.imports.get((position as usize).checked_sub(self.atoms.len())?)
     }
 
     /// The edges from the root and between atoms, each with its number: the position of the edge, or the number of edges plus the
@@ -341,9 +308,9 @@ impl<'a> Model<'a> {
     }
 
     /// Each import with the edges to it.
-    pub(crate) fn used_imports(&self) -> impl Iterator<Item = (&Import, &[GraphEdge])> {
+    pub(crate) fn used_imports(&self) -> impl Iterator<Item = (&ImportReport, &[GraphEdge])> {
         let mut edges = &self.import_edges[..];
-        self.imports.iter().zip(self.atoms.len() as u32..).map(move |(import, position)| {
+        self.report.imports.iter().zip(self.atoms.len() as u32..).map(move |(import, position)| {
             let (of_this, others) = edges.split_at(edges.partition_point(|e| e.to <= position));
             edges = others;
             (import, of_this)
@@ -355,7 +322,7 @@ impl<'a> Model<'a> {
         let count = (self.edges.len() + self.report.roots.len()) as u32;
         let edges = self.import_edges.iter().enumerate();
         let edges = edges.map(|(i, e)| (Self::node(e.from), Self::node(e.to), count + i as u32));
-        Graph::new(self.atoms.len() + self.imports.len() + 1, self.arcs().chain(edges))
+        Graph::new(self.atoms.len() + self.report.imports.len() + 1, self.arcs().chain(edges))
     }
 
     /// The edge of a number of [`Model::graph_with_imports`]; `None` for that of a root.
@@ -382,7 +349,7 @@ impl<'a> Model<'a> {
 }
 
 /// Symbols that share an atom: of those that have a size, each that begins where no earlier one is.
-fn shares(atom: &Atom<'_>, symbols: &[(Option<u64>, u64)]) -> Vec<(usize, u64)> {
+fn shares(atom: &Atom, symbols: &[(Option<u64>, u64)]) -> Vec<(usize, u64)> {
     let mut found: Vec<(u64, std::cmp::Reverse<u64>, usize)> = Vec::new();
     for (at, (offset, size)) in symbols.iter().enumerate().take(atom.symbols.len()) {
         let Some(offset) = offset.and_then(|o| o.checked_sub(atom.offset)) else { continue };
@@ -402,59 +369,40 @@ fn shares(atom: &Atom<'_>, symbols: &[(Option<u64>, u64)]) -> Vec<(usize, u64)> 
     if found.len() < 2 { Vec::new() } else { found.iter().map(|f| (f.2, f.1.0)).collect() }
 }
 
-fn is_alloc(atom: &Atom<'_>) -> bool {
+fn is_alloc(atom: &Atom) -> bool {
     !matches!(&*atom.kind, "debug" | "non-alloc")
 }
 
 /// Checks that the indices and sums in the tables of a report fit together, so that commands need not; `path` is for messages.
-///
-/// # Errors
-/// Says which table does not fit the others.
-fn checked<'a>(path: &str, mut report: Report) -> Result<Model<'a>, String> {
+fn checked(path: &str, mut report: Report) -> Result<Model, String> {
     let atoms = report.atoms.len();
     let is_atom = |a: u32| (a as usize) < atoms;
-    if report.atoms.iter().any(|a| a.module as usize >= report.modules.len()) {
-        return Err("an atom is of a module that isn't there".to_owned());
-    }
-    if !report.roots.iter().all(|r| is_atom(r.atom)) {
-        return Err("a root is an atom that isn't there".to_owned());
-    }
-    if !report.duplicates.iter().flatten().all(|a| is_atom(*a)) {
-        return Err("a duplicate is an atom that isn't there".to_owned());
-    }
-    if !report.call_sites.iter().all(|s| is_atom(s.caller) && s.targets.iter().all(|t| is_atom(t.atom))) {
-        return Err("an indirect call is of an atom, or to one, that isn't there".to_owned());
-    }
+    let ensure = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
+    let has_module = |a: &AtomReport| (a.module as usize) < report.modules.len();
+    ensure(report.atoms.iter().all(has_module), "an atom is of a module that isn't there")?;
+    ensure(report.roots.iter().all(|r| is_atom(r.atom)), "a root is an atom that isn't there")?;
+    let duplicates = || report.duplicates.iter().flatten();
+    ensure(duplicates().all(|a| is_atom(*a)), "a duplicate is an atom that isn't there")?;
+    let mut sites = report.call_sites.iter();
+    let is_between_atoms = sites.all(|s| is_atom(s.caller) && s.targets.iter().all(|t| is_atom(t.atom)));
+    ensure(is_between_atoms, "an indirect call is of an atom, or to one, that isn't there")?;
     let edges = edges(&report.graph, atoms)?;
     let import_edges = import_edges(&report.imports, atoms)?;
-    let (file_size, file_hash, parts) = match report.file.take() {
-        Some(file) => (Some(file.size), Some(file.blake3).filter(|hash| !hash.is_empty()), file.parts),
-        None => (None, None, Vec::new()),
-    };
+    let parts = report.file.as_ref().map_or(&[][..], |file| &file.parts);
     let bytes = sum(parts.iter().map(|p| p.bytes));
-    if file_size.is_some() && bytes != file_size {
-        return Err("the parts of the linked file don't add up".to_owned());
-    }
+    let adds_up = report.file.as_ref().is_none_or(|file| bytes == Some(file.size));
+    ensure(adds_up, "the parts of the linked file don't add up")?;
     // No later sum overflows.
-    if sum(parts.iter().map(|p| p.size).chain(report.atoms.iter().map(|a| a.size))).is_none() {
-        return Err("the sizes are beyond all bounds".to_owned());
-    }
+    let sizes = parts.iter().map(|p| p.size).chain(report.atoms.iter().map(|a| a.size));
+    ensure(sum(sizes).is_some(), "the sizes are beyond all bounds")?;
     let symbols = std::mem::take(&mut report.symbols);
-    let mut model = Model {
-        path: path.to_owned(),
-        elf: None,
-        modules: std::mem::take(&mut report.modules),
-        atoms: std::mem::take(&mut report.atoms).into_iter().map(atom).collect(),
-        kinds: std::mem::take(&mut report.graph.kinds),
-        edges,
-        imports: std::mem::take(&mut report.imports).into_iter().map(import).collect(),
-        import_edges,
-        duplicates: std::mem::take(&mut report.duplicates),
-        parts,
-        file_size,
-        file_hash,
-        report,
-    };
+    let atoms = std::mem::take(&mut report.atoms).into_iter().map(|mut report| {
+        // Linkers join the notes of all inputs.
+        report.merge |= report.section == ".note.gnu.property";
+        Atom { report, ..Atom::default() }
+    });
+    let mut model =
+        Model { path: path.to_owned(), elf: None, atoms: atoms.collect(), edges, import_edges, report };
     model.name(&symbols);
     model.place();
     Ok(model)
@@ -464,32 +412,6 @@ fn checked<'a>(path: &str, mut report: Report) -> Result<Model<'a>, String> {
 pub(super) fn sum(mut sizes: impl Iterator<Item = u64>) -> Option<u64> {
     let sum = sizes.try_fold(0u64, u64::checked_add)?;
     i64::try_from(sum).is_ok().then_some(sum)
-}
-
-fn atom<'a>(a: AtomReport) -> Atom<'a> {
-    let state = match &*a.state {
-        "kept" => AtomState::Kept,
-        "stub" => AtomState::Stub,
-        _ => AtomState::Dropped,
-    };
-    // Linkers join the notes of all inputs.
-    let merge = a.merge || a.section == ".note.gnu.property";
-    Atom {
-        module: a.module,
-        section: a.section.into(),
-        section_index: a.section_index,
-        offset: a.offset,
-        size: a.size,
-        kind: a.kind,
-        state,
-        discarded: a.discarded,
-        merge,
-        linker_live: a.linker_live,
-        symbols: a.symbols.into_iter().map(Cow::Owned).collect(),
-        main: None,
-        shares: Vec::new(),
-        placed: None,
-    }
 }
 
 /// The columns of edges: the end that differs, kind, offset and count.
@@ -533,15 +455,6 @@ fn edges(graph: &GraphReport, atoms: usize) -> Result<Vec<GraphEdge>, String> {
     Ok(edges)
 }
 
-fn import(i: ImportReport) -> Import {
-    let definer = match (&*i.defined_by, i.library) {
-        ("library", name) => Definer::Library(name.unwrap_or_else(|| "a library".to_owned())),
-        ("linker", _) => Definer::Linker,
-        _ => Definer::Nobody,
-    };
-    Import { symbol: i.symbol, definer }
-}
-
 fn import_edges(imports: &[ImportReport], atoms: usize) -> Result<Vec<GraphEdge>, String> {
     let mut edges = Vec::new();
     for (i, import) in imports.iter().enumerate() {
@@ -560,16 +473,16 @@ fn import_edges(imports: &[ImportReport], atoms: usize) -> Result<Vec<GraphEdge>
     Ok(edges)
 }
 
-impl Model<'_> {
+impl Model {
     /// Assign each atom that is in the output to a section of it.
     fn place(&mut self) {
         let present = self.present();
         let mut sections: Vec<(&str, u32)> = Vec::new();
-        for (i, part) in self.parts.iter().enumerate().filter(|(_, p)| p.what == "section") {
+        for (i, part) in self.parts().iter().enumerate().filter(|(_, p)| p.what == "section") {
             sections.push((&part.name, i as u32));
         }
         sections.sort_unstable();
-        let is_zero = |part: u32| self.parts.get(part as usize).is_some_and(|p| p.bytes == 0 && p.size > 0);
+        let is_zero = |part: u32| self.part(part).bytes == 0 && self.part(part).size > 0;
         let find = |name: &str, zero: bool| {
             let at = sections.partition_point(|s| s.0 < name);
             let found = sections.iter().skip(at).take_while(|s| s.0 == name).map(|s| s.1);
@@ -599,7 +512,7 @@ impl Model<'_> {
         live.extend(self.atoms.iter().filter(|a| a.linker_live).map(|a| (a.module, a.section_index)));
         live.sort_unstable();
         live.dedup();
-        let is_live = |a: &Atom<'_>| match a.section_index {
+        let is_live = |a: &Atom| match a.section_index {
             Some(_) => live.binary_search(&(a.module, a.section_index)).is_ok(),
             None => a.linker_live,
         };
@@ -609,7 +522,7 @@ impl Model<'_> {
 
 /// The section of the output for an input section, by name, as a report has no addresses of inputs. It has that name, or the longest
 /// prefix that ends before a dot, or replaces an old name. Linker scripts may use other sections.
-fn section_of(atom: &Atom<'_>, find: &dyn Fn(&str, bool) -> Option<u32>) -> Option<u32> {
+fn section_of(atom: &Atom, find: &dyn Fn(&str, bool) -> Option<u32>) -> Option<u32> {
     let zero = atom.is_zero();
     let own: &str = match &*atom.kind {
         "common" => ".bss",

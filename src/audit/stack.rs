@@ -12,6 +12,7 @@ use super::demangle::demangle;
 use super::elf::{FunctionTarget, StackFile};
 use super::find::is_called;
 use crate::components::components;
+use crate::ids::named;
 use crate::inputs::glob::Glob;
 
 /// Libraries start functions that they get in this argument.
@@ -28,27 +29,17 @@ const STARTS: [(&str, usize, &str); 7] = [
 /// A recursion with more functions than this is not searched for its deepest chain.
 const SEARCHED: usize = 2000;
 
-/// The reason for which a function has no bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum UnboundedCause {
-    Recursion,
-    IndirectCall,
-    Import,
-    /// `alloca`, an array of variable length, or a switch to another stack.
-    DynamicFrame,
-    /// Bytes that are no instruction, or no code at all.
-    Undecoded,
-}
-
-impl UnboundedCause {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            UnboundedCause::Recursion => "recursion",
-            UnboundedCause::IndirectCall => "indirect call",
-            UnboundedCause::Import => "import",
-            UnboundedCause::DynamicFrame => "dynamic frame",
-            UnboundedCause::Undecoded => "undecoded code",
-        }
+named! {
+    /// The reason for which a function has no bound.
+    #[derive(PartialOrd, Ord)]
+    pub(crate) enum UnboundedCause {
+        Recursion = "recursion",
+        IndirectCall = "indirect call",
+        Import = "import",
+        /// `alloca`, an array of variable length, or a switch to another stack.
+        DynamicFrame = "dynamic frame",
+        /// Bytes that are no instruction, or no code at all.
+        Undecoded = "undecoded code",
     }
 }
 
@@ -149,7 +140,7 @@ impl<'f, 'a> StackGraph<'f, 'a> {
     /// The node of an entry, with its number.
     pub(crate) fn entry(&self, address: u64) -> Option<(usize, &StackNode)> {
         let number = *self.index.get(&StackKey::Function(0, address))?;
-        Some((number, self.nodes.get(number)?))
+        Some((number, &self.nodes[number]))
     }
 
     fn add(&mut self, key: StackKey) -> usize {
@@ -157,9 +148,7 @@ impl<'f, 'a> StackGraph<'f, 'a> {
         let number = *self.index.entry(key.clone()).or_insert(next);
         if number == next {
             let name = match &key {
-                StackKey::Function(file, address) => {
-                    self.files.get(*file).map_or(String::new(), |f| f.name(*address))
-                }
+                StackKey::Function(file, address) => self.files[*file].name(*address),
                 StackKey::Import(name) => demangle(name).into_owned(),
             };
             self.nodes.push(StackNode {
@@ -179,8 +168,8 @@ impl<'f, 'a> StackGraph<'f, 'a> {
 
     /// Analyse the function of a node, and add its callees.
     fn read(&mut self, number: usize) {
-        let Some(node) = self.nodes.get(number) else { return };
-        let (key, name) = (node.key.clone(), node.name.clone());
+        let StackNode { key, name, .. } = &self.nodes[number];
+        let (key, name) = (key.clone(), name.clone());
         let linker_name = match &key {
             StackKey::Import(name) => name,
             StackKey::Function(..) => &name,
@@ -196,7 +185,7 @@ impl<'f, 'a> StackGraph<'f, 'a> {
             (_, Some(_)) => {}
             (StackKey::Import(_), None) => causes.push((UnboundedCause::Import, 0)),
             (StackKey::Function(file, address), None) => {
-                let Some(code) = self.files.get(*file) else { return };
+                let code = &self.files[*file];
                 let stack = code.stack(*address);
                 own = stack.deepest.max(0) as u64;
                 self.disagreements += stack.disagreements.len();
@@ -223,10 +212,9 @@ impl<'f, 'a> StackGraph<'f, 'a> {
                 }
             }
         }
-        if let Some(node) = self.nodes.get_mut(number) {
-            (node.own, node.causes, node.is_assumed) = (own, causes, assumed.is_some());
-            node.calls = calls.into_iter().collect();
-        }
+        let node = &mut self.nodes[number];
+        (node.own, node.causes, node.is_assumed) = (own, causes, assumed.is_some());
+        node.calls = calls.into_iter().collect();
     }
 
     /// The functions of any file that the dynamic linker finds by a name, or the import.
@@ -245,13 +233,9 @@ impl<'f, 'a> StackGraph<'f, 'a> {
             FunctionTarget::Address(address) => vec![StackKey::Function(file, address)],
             FunctionTarget::Import(name) => self.import(&name),
             FunctionTarget::Resolved(resolver) => {
-                let stack = self.files.get(file).map(|f| f.stack(resolver)).filter(|s| !s.is_result_unknown);
-                stack
-                    .map(|s| s.taken)
-                    .unwrap_or_default()
-                    .into_iter()
-                    .map(|address| StackKey::Function(file, address))
-                    .collect()
+                let stack = self.files[file].stack(resolver);
+                let taken = if stack.is_result_unknown { Default::default() } else { stack.taken };
+                taken.into_iter().map(|address| StackKey::Function(file, address)).collect()
             }
         }
     }
@@ -265,7 +249,7 @@ impl<'f, 'a> StackGraph<'f, 'a> {
         }
         let mut found = Vec::new();
         for name in names {
-            let addresses = self.files.get(file).map(|f| f.find(name)).unwrap_or_default();
+            let addresses = self.files[file].find(name);
             match addresses.is_empty() {
                 true => found.extend(self.import(name)),
                 false => found.extend(addresses.into_iter().map(|a| StackKey::Function(file, a))),
@@ -276,29 +260,24 @@ impl<'f, 'a> StackGraph<'f, 'a> {
 
     /// A function that is passed to one that starts it is an entry.
     fn start(&mut self, file: usize, callee: usize, arguments: &[Option<u64>; 3]) {
-        let Some(callee) = self.nodes.get(callee).filter(|_| file == 0) else { return };
-        let Some((_, position, what)) = STARTS.iter().find(|s| s.0 == callee.name) else { return };
+        let callee = &self.nodes[callee].name;
+        let Some((_, position, what)) = STARTS.iter().find(|s| file == 0 && s.0 == callee) else { return };
         let Some(address) = arguments.get(*position).copied().flatten() else { return };
-        if self.files.first().is_some_and(|f| f.is_code(address)) && !self.starts.contains_key(&address) {
+        if self.files[file].is_code(address) && !self.starts.contains_key(&address) {
             self.starts.insert(address, what);
             self.add(StackKey::Function(0, address));
         }
     }
 
     fn bound(&mut self) {
-        let edge = |node: usize, at: usize| self.nodes.get(node)?.calls.get(at).map(|c| c.0);
+        let edge = |node: usize, at: usize| self.nodes[node].calls.get(at).map(|c| c.0);
         let order = components(self.nodes.len(), 0..self.nodes.len(), edge);
         for (number, members) in order.into_iter().enumerate() {
-            for member in &members {
-                if let Some(node) = self.nodes.get_mut(*member) {
-                    node.component = number;
-                }
-            }
-            self.members.push(members);
-            let members = self.members.last().cloned().unwrap_or_default();
+            members.iter().for_each(|member| self.nodes[*member].component = number);
+            self.members.push(members.clone());
             let is_bounded = !self.is_recursion(number)
-                && members.iter().filter_map(|m| self.nodes.get(*m)).all(|node| {
-                    let mut callees = node.calls.iter().filter_map(|c| self.nodes.get(c.0));
+                && members.iter().map(|m| &self.nodes[*m]).all(|node| {
+                    let mut callees = node.calls.iter().map(|c| &self.nodes[c.0]);
                     node.causes.is_empty() && callees.all(|c| c.component == number || c.is_bounded)
                 });
             let outside = members.iter().map(|m| self.outside(*m).0);
@@ -308,28 +287,24 @@ impl<'f, 'a> StackGraph<'f, 'a> {
                 true if members.len() > SEARCHED => outside.collect(),
                 true => members.iter().map(|m| self.inside(*m).iter().map(|l| l.depth).sum()).collect(),
             };
-            for (member, least) in members.iter().zip(least) {
-                if let Some(node) = self.nodes.get_mut(*member) {
-                    (node.least, node.is_bounded) = (least, is_bounded);
-                }
+            for (member, least) in members.into_iter().zip(least) {
+                (self.nodes[member].least, self.nodes[member].is_bounded) = (least, is_bounded);
             }
         }
     }
 
     /// Whether a component has a call inside that makes the stack deeper.
     fn is_recursion(&self, component: usize) -> bool {
-        let members = self.members.get(component).into_iter().flatten().filter_map(|m| self.nodes.get(*m));
-        let mut calls = members.flat_map(|node| &node.calls);
-        let is_inside = |to: usize| self.nodes.get(to).is_some_and(|n| n.component == component);
-        calls.any(|(to, depth)| *depth > 0 && is_inside(*to))
+        let mut calls = self.members[component].iter().flat_map(|m| &self.nodes[*m].calls);
+        calls.any(|(to, depth)| *depth > 0 && self.nodes[*to].component == component)
     }
 
     /// The largest depth of a function without callees in its own component, and that callee.
     fn outside(&self, number: usize) -> (u64, Option<(usize, u64)>) {
-        let Some(node) = self.nodes.get(number) else { return (0, None) };
+        let node = &self.nodes[number];
         let mut best = (node.own, None);
         for (to, depth) in &node.calls {
-            let Some(callee) = self.nodes.get(*to) else { continue };
+            let callee = &self.nodes[*to];
             let total = depth.saturating_add(callee.least);
             if callee.component != node.component && total > best.0 {
                 best = (total, Some((*to, *depth)));
@@ -340,14 +315,13 @@ impl<'f, 'a> StackGraph<'f, 'a> {
 
     /// Shortest chains in the component of a node from it to each other member: (member, the one before).
     fn within(&self, number: usize) -> Vec<(usize, Option<(usize, u64)>)> {
-        let Some(start) = self.nodes.get(number) else { return Vec::new() };
         let mut before: BTreeMap<usize, Option<(usize, u64)>> = BTreeMap::from([(number, None)]);
         let mut order = vec![number];
         let mut at = 0;
         while let Some(from) = order.get(at).copied() {
             at += 1;
-            for (to, depth) in self.nodes.get(from).into_iter().flat_map(|n| &n.calls) {
-                let is_inside = self.nodes.get(*to).is_some_and(|n| n.component == start.component);
+            for (to, depth) in &self.nodes[from].calls {
+                let is_inside = self.nodes[*to].component == self.nodes[number].component;
                 if is_inside && !before.contains_key(to) {
                     before.insert(*to, Some((from, *depth)));
                     order.push(*to);
@@ -400,7 +374,7 @@ impl<'f, 'a> StackGraph<'f, 'a> {
         let mut recursions: BTreeSet<usize> = BTreeSet::new();
         let mut found = Vec::new();
         while let Some(at) = work.pop_front() {
-            let Some(node) = self.nodes.get(at) else { continue };
+            let node = &self.nodes[at];
             let mut chain = vec![at];
             while let Some(from) = chain.last().and_then(|n| before.get(n).copied().flatten()) {
                 chain.push(from);
@@ -427,8 +401,7 @@ impl<'f, 'a> StackGraph<'f, 'a> {
     /// A shortest circle of calls through a node of a recursion.
     fn circle(&self, number: usize) -> Vec<usize> {
         let tree = self.within(number);
-        let leads_back =
-            |n: &usize| self.nodes.get(*n).is_some_and(|node| node.calls.iter().any(|(to, _)| *to == number));
+        let leads_back = |n: &usize| self.nodes[*n].calls.iter().any(|(to, _)| *to == number);
         let before: BTreeMap<usize, usize> =
             tree.iter().filter_map(|(n, from)| from.map(|from| (*n, from.0))).collect();
         let Some(last) = tree.iter().map(|t| t.0).find(leads_back) else { return vec![number] };
@@ -442,11 +415,11 @@ impl<'f, 'a> StackGraph<'f, 'a> {
     }
 
     pub(crate) fn name(&self, node: usize) -> &str {
-        self.nodes.get(node).map_or("", |n| &n.name)
+        &self.nodes[node].name
     }
 
     /// Whether the bound of a function is the user's.
     pub(crate) fn is_assumed(&self, node: usize) -> bool {
-        self.nodes.get(node).is_some_and(|n| n.is_assumed)
+        self.nodes[node].is_assumed
     }
 }

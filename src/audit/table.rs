@@ -21,9 +21,36 @@ pub(crate) enum Cell {
     Nothing,
 }
 
+macro_rules! cell_of {
+    ($($of:ty: $value:ident => $cell:expr;)*) => {$(
+        impl From<$of> for Cell {
+            fn from($value: $of) -> Cell {
+                $cell
+            }
+        }
+    )*};
+}
+
+cell_of! {
+    u64: number => Cell::Number(number);
+    usize: number => Cell::Number(number as u64);
+    String: text => Cell::Text(text);
+    &String: text => Cell::Text(text.clone());
+    &str: text => Cell::Text(text.to_owned());
+    Option<u64>: number => number.map_or(Cell::Nothing, Cell::Number);
+    Option<String>: text => text.map_or(Cell::Nothing, Cell::Text);
+}
+
+/// A row of numbers, texts and cells.
+macro_rules! row {
+    ($($cell:expr),* $(,)?) => { vec![$($crate::audit::table::Cell::from($cell)),*] };
+}
+pub(crate) use row;
+
 impl Cell {
-    pub(crate) fn text(text: impl Into<String>) -> Cell {
-        Cell::Text(text.into())
+    /// A number of bytes, which is negative only where the linker took some out.
+    pub(crate) fn bytes(bytes: i64) -> Cell {
+        u64::try_from(bytes).map_or(Cell::Delta(bytes), Cell::Number)
     }
 
     pub(crate) fn share(part: i64, whole: u64) -> Cell {
@@ -97,6 +124,15 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// The table without a column, the last one of the name.
+    pub(crate) fn without(mut self, column: &str) -> Table {
+        if let Some(at) = self.columns.iter().rposition(|c| *c == column) {
+            self.columns.remove(at);
+            self.rows.iter_mut().chain(&mut self.total).for_each(|row| drop(row.remove(at)));
+        }
+        self
+    }
+
     /// Show at most `most` rows; what the others come to, where a column can be added up, is a row of its own.
     pub(crate) fn limit(&mut self, most: Option<usize>) {
         let Some(most) = most.filter(|n| *n < self.rows.len()) else { return };
@@ -114,7 +150,7 @@ impl Table {
             let mut sum = Cell::Nothing;
             for cell in cells {
                 sum = match (sum, cell) {
-                    (Cell::Nothing, Cell::Text(_)) | (Cell::Text(_), _) => Cell::text(""),
+                    (Cell::Nothing, Cell::Text(_)) | (Cell::Text(_), _) => "".into(),
                     (Cell::Nothing, other) => other.clone(),
                     (Cell::Number(a), Cell::Number(b)) => Cell::Number(a.saturating_add(*b)),
                     (Cell::Delta(a), Cell::Delta(b)) => Cell::Delta(a.saturating_add(*b)),
@@ -214,8 +250,7 @@ impl Answer {
             };
             object.insert(table.name.to_owned(), table.rows.iter().map(row).collect());
         }
-        let text = serde_json::to_string_pretty(&Value::Object(object)).unwrap_or_default();
-        json(&text).into_owned() + "\n"
+        document(&Value::Object(object))
     }
 
     /// The first table: a file of values has one kind of row.
@@ -252,6 +287,11 @@ impl Answer {
         blocks.extend(self.notes.iter().map(|l| escaped(l) + "\n"));
         blocks.join("\n")
     }
+}
+
+/// A JSON document as text.
+pub(crate) fn document(value: &Value) -> String {
+    json(&serde_json::to_string_pretty(value).unwrap_or_default()).into_owned() + "\n"
 }
 
 fn key(column: &str) -> String {
@@ -359,9 +399,9 @@ mod tests {
         let mut table = Table::new("things", "Things", &["bytes", "%", "name", "built-in"]);
         for (i, name) in ["a|b", "quote\"d, and a very long name of something", "c"].iter().enumerate() {
             let share = Cell::share(i as i64, 4);
-            table.row(vec![Cell::Number(1500 * i as u64), share, Cell::text(*name), Cell::Nothing]);
+            table.row(row![1500 * i, share, *name, Cell::Nothing]);
         }
-        table.total = Some(vec![Cell::Number(4500), Cell::Nothing, Cell::text("total"), Cell::Nothing]);
+        table.total = Some(row![4500u64, Cell::Nothing, "total", Cell::Nothing]);
         Answer { tables: vec![table], facts: vec![("status", Value::from("x"))], ..Answer::default() }
     }
 

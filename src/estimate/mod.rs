@@ -95,8 +95,9 @@ pub fn is_left_to_llvm(config: &Config, inputs: &Inputs, resolution: &Resolution
         let bytes = module_bytes(&reached, &index, summary, position);
         dead += bytes.dead + bytes.doubtful + bytes.whole;
         // A local function may be dead with the range that calls it.
-        let is_live =
-            |node| reached.is_live(node) && !(bytes.dead > 0 && graph.kind(node) == RangeKind::WithSection);
+        let is_live = |node| {
+            reached.is_live(node) && !(bytes.dead > 0 && graph.ranges.of(node).kind == RangeKind::WithSection)
+        };
         if graph.symbols_of(link, &index, position).any(|(from, symbol)| !is_live(from) && is_bitcode(symbol))
         {
             return false;
@@ -136,7 +137,11 @@ impl GraphParts {
         let summaries: Vec<&ModuleSummary> = modules.iter().map(|module| &module.summary).collect();
         let estimate = of_link(LinkInputs { summaries: &summaries, ..link }, self, threshold);
         if estimate.divide.is_empty() {
-            estimate.keep_whole(modules);
+            for (position, bytes) in &estimate.not_worth {
+                let detail = format!("{bytes} bytes of it, or that it refers to, could be removed");
+                let record = LimitRecord { bytes: *bytes, ..link_limit(Limit::NotWorth, detail) };
+                modules[*position].summary.limits.push(record);
+            }
             return None;
         }
         for position in &estimate.divide {
@@ -168,17 +173,6 @@ impl GraphParts {
         all.for_each(of);
         let parts = ranges.iter().zip(&*edges).filter_map(|(r, e)| Some((r.as_ref()?, e.as_ref()?)));
         RangeGraph::new(link.resolution.symbols.len(), &parts.collect::<Vec<_>>())
-    }
-}
-
-impl Estimate {
-    /// Keep the modules whole that are passed through.
-    fn keep_whole(&self, modules: &mut [LoadedSummary]) {
-        for (position, bytes) in &self.not_worth {
-            let detail = format!("{bytes} bytes of it, or that it refers to, could be removed");
-            let record = LimitRecord { bytes: *bytes, ..link_limit(Limit::NotWorth, detail) };
-            modules[*position].summary.limits.push(record);
-        }
     }
 }
 
@@ -239,7 +233,7 @@ fn dead_sections(
     position: usize,
 ) -> Vec<bool> {
     let atoms = || index.atoms_of(position).zip(&summary.atoms);
-    let live = atoms().filter(|(id, _)| reached.is_live(reached.graph.ranges_of(*id).start));
+    let live = atoms().filter(|(id, _)| reached.is_live(reached.graph.ranges.of_atom(*id).start));
     let mut live: Vec<u32> = live.map(|(_, atom)| atom.section).collect();
     live.sort_unstable();
     atoms().map(|(_, atom)| live.binary_search(&atom.section).is_err()).collect()
@@ -259,14 +253,14 @@ fn module_bytes(
             continue;
         }
         bytes.loaded += atom.size;
-        let ranges = graph.ranges_of(id);
+        let ranges = graph.ranges.of_atom(id);
         if !is_live(ranges.start) {
             *if is_section_dead { &mut bytes.whole } else { &mut bytes.dead } += atom.size;
             continue;
         }
         let of = |kind: RangeKind, live: bool| -> u64 {
-            let is_of = |node: &u32| graph.kind(*node) == kind && is_live(*node) == live;
-            ranges.clone().skip(1).filter(is_of).map(|node| graph.size(node)).sum()
+            let is_of = |node: &u32| graph.ranges.of(*node).kind == kind && is_live(*node) == live;
+            ranges.clone().skip(1).filter(is_of).map(|node| graph.ranges.of(node).size).sum()
         };
         let dead = of(RangeKind::ByReference, false);
         bytes.dead += dead;
@@ -322,7 +316,7 @@ fn not_worth(
     let too_much: Vec<u32> = too_much.collect();
     let refers = reached.graph.referrers(&too_much);
     let keeps_little = |(position, _): &(usize, u64)| {
-        let mut nodes = index.atoms_of(*position).flat_map(|id| reached.graph.ranges_of(id));
+        let mut nodes = index.atoms_of(*position).flat_map(|id| reached.graph.ranges.of_atom(id));
         !nodes.any(|node| refers[node as usize])
     };
     kept.sums.into_iter().filter(|(p, _)| second.contains_key(p)).filter(keeps_little).collect()
@@ -348,18 +342,18 @@ impl Kept {
         let (graph, mut all) = (reached.graph, reached.clone());
         for position in modules.keys() {
             let atoms = index.atoms_of(*position).filter(|id| !index.discarded[*id]);
-            all.add(atoms.flat_map(|id| graph.ranges_of(id)), *position as u32 + 1);
+            all.add(atoms.flat_map(|id| graph.ranges.of_atom(id)), *position as u32 + 1);
         }
         let mut kept = Kept { sums: modules.clone(), nodes: Vec::new() };
         for position in (0..summaries.len()).filter(|position| !modules.contains_key(position)) {
             let dead_sections = dead_sections(reached, index, summaries[position], position);
             let atoms = index.atoms_of(position).zip(dead_sections);
             let atoms = atoms.filter(|(_, is_section_dead)| !(config.lld_collects() && *is_section_dead));
-            for node in atoms.flat_map(|(id, _)| graph.ranges_of(id)) {
+            for node in atoms.flat_map(|(id, _)| graph.ranges.of_atom(id)) {
                 if let Some(by) = all.by_module(node)
                     && let Some(sum) = kept.sums.get_mut(&by)
                 {
-                    *sum += graph.size(node);
+                    *sum += graph.ranges.of(node).size;
                     kept.nodes.push((node, by));
                 }
             }

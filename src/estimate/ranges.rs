@@ -33,10 +33,11 @@ pub(super) enum RangeKind {
 
 /// A range of an atom. Positions are in bytes from the start of its section.
 #[derive(Debug, Clone, Copy)]
-struct SymbolRange {
+pub(super) struct SymbolRange {
     start: u64,
-    size: u64,
-    kind: RangeKind,
+    /// In bytes; for an atom's own vertex, of the bytes in no other range.
+    pub(super) size: u64,
+    pub(super) kind: RangeKind,
 }
 
 /// The vertices of one module or of a link, numbered by atom.
@@ -68,7 +69,7 @@ pub(super) struct RangeEdges {
 
 #[derive(Debug)]
 pub(super) struct RangeGraph {
-    ranges: Ranges,
+    pub(super) ranges: Ranges,
     /// Targets of vertex `v`: `targets[target_start[v]..target_start[v + 1]]`.
     target_start: Vec<u32>,
     targets: Vec<u32>,
@@ -149,12 +150,12 @@ impl Ranges {
     }
 
     /// The range of a vertex, by its number.
-    fn of(&self, node: u32) -> SymbolRange {
+    pub(super) fn of(&self, node: u32) -> SymbolRange {
         self.ranges[node as usize]
     }
 
     /// The vertices of an atom, its own first.
-    fn of_atom(&self, atom: usize) -> Range<u32> {
+    pub(super) fn of_atom(&self, atom: usize) -> Range<u32> {
         self.first[atom]..self.first[atom + 1]
     }
 
@@ -312,15 +313,6 @@ impl RangeGraph {
         reaches
     }
 
-    pub(super) fn kind(&self, node: u32) -> RangeKind {
-        self.ranges.of(node).kind
-    }
-
-    /// The size in bytes; for an atom's own vertex, of the bytes in no other range.
-    pub(super) fn size(&self, node: u32) -> u64 {
-        self.ranges.of(node).size
-    }
-
     /// The global symbols that a module refers to, each with the referring range.
     pub(super) fn symbols_of<'g>(
         &'g self,
@@ -341,11 +333,6 @@ impl RangeGraph {
         })
     }
 
-    /// The vertices of an atom, its own first.
-    pub(super) fn ranges_of(&self, atom: usize) -> Range<u32> {
-        self.ranges.of_atom(atom)
-    }
-
     /// The ranges that are roots.
     pub(super) fn roots<'g>(
         &'g self,
@@ -361,9 +348,9 @@ impl RangeGraph {
         let named = (0..index.atom_count()).filter(move |atom| of_section(*atom));
         let roots = index.roots.iter().flat_map(|root| match root.symbol {
             Some(symbol) => self.range_of(symbol).map_or(0..0, |node| node..node + 1),
-            None => self.ranges_of(root.atom.index()),
+            None => self.ranges.of_atom(root.atom.index()),
         });
-        roots.chain(named.flat_map(|atom| self.ranges_of(atom)))
+        roots.chain(named.flat_map(|atom| self.ranges.of_atom(atom)))
     }
 }
 

@@ -31,9 +31,6 @@ fn error(message: impl Into<String>) -> Error {
 }
 
 /// The answer, a line.
-///
-/// # Errors
-/// A word too many or few, a file that can't be read, a place that is no stub.
 pub fn explain(words: &[OsString]) -> Result<String> {
     let (binary, place, base) = match words {
         [binary, place] => (binary, place, 0),

@@ -32,9 +32,6 @@ struct LtoFiles {
 }
 
 /// The config with a linker that compiles all that is on the line; a warning says if none is found.
-///
-/// # Errors
-/// The line needs GNU ld, and it is not installed.
 pub(super) fn suited(mut config: Config, words: &[OsString], env: &Environment<'_>) -> Result<Config> {
     if !config.linker.is_our_choice || config.linker.flavor != Flavor::Lld {
         return Ok(config);

@@ -26,9 +26,7 @@ pub(super) fn own_executable() -> Result<PathBuf> {
 }
 
 /// Make the links and the files; the result is their paths.
-///
-/// # Errors
-/// The folder can't be written, or has files that aren't links of ours in the way or alone. Then nothing was changed.
+/// If files that aren't links of ours are in the way or alone, that is an error, and nothing is changed.
 pub(crate) fn install(directory: &Path) -> Result<Vec<PathBuf>> {
     let own = own_executable()?;
     std::fs::create_dir_all(directory).map_err(|e| Error::io(Stage::Arguments, directory, "create", e))?;
@@ -66,9 +64,6 @@ pub(crate) fn install(directory: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Make a link to this executable at `path`, in place of an older one.
-///
-/// # Errors
-/// A file that isn't ours is in the way, or the link can't be made.
 pub(super) fn link_to_us(path: &Path) -> Result<()> {
     let own = own_executable()?;
     if is_ours(path, &own) {

@@ -31,8 +31,7 @@ pub(super) fn run(args: &[OsString], env: &Environment<'_>) -> Result<ExitCode> 
     }
     let driver = driver(&theirs, &ours, env)?;
     let own = super::shims::own_executable()?;
-    let folder = tempfile::Builder::new().prefix("lto-prune-").tempdir();
-    let folder = folder.map_err(|e| Error::io(Stage::Link, std::env::temp_dir(), "make a folder in", e))?;
+    let folder = process_group::temporary_folder(Stage::Link, "")?;
     let by_driver = ["ld", "ld.lld"].map(|name| (name, Path::new(PREFERS_LLD)));
     for (name, target) in [(PREFERS_LLD, own.as_path())].into_iter().chain(by_driver) {
         let shim = folder.path().join(name);

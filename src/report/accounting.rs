@@ -86,13 +86,12 @@ impl Totals {
     }
 }
 
+/// The bytes of an object by category. If its tables lie, all of it is `other`.
 pub fn sizes(data: &[u8]) -> Sizes {
     let mut sizes = Sizes::default();
-    let Ok(header) = elf::FileHeader64::<LittleEndian>::parse(data) else {
-        sizes[OTHER] = data.len() as u64;
-        return sizes;
-    };
-    if let Ok(sections) = header.sections(LE, data) {
+    let length = data.len() as u64;
+    let sections = FileHeader64::<LittleEndian>::parse(data).and_then(|header| header.sections(LE, data));
+    if let Ok(sections) = sections {
         for section in sections.iter() {
             let name = sections.section_name(LE, section).unwrap_or(b"");
             if let Some(category) = category(section, name) {
@@ -102,13 +101,14 @@ pub fn sizes(data: &[u8]) -> Sizes {
         }
     }
     let named = (0..OTHER).filter(|c| *c != BSS).fold(0, |sum: u64, c| sum.saturating_add(sizes[c]));
-    if named > data.len() as u64 {
+    match length.checked_sub(named) {
+        Some(rest) => sizes[OTHER] = rest,
         // Sections that overlap, or tables that lie: nothing can be said of the parts.
-        sizes = Sizes::default();
-        sizes[OTHER] = data.len() as u64;
-        return sizes;
+        None => {
+            sizes = Sizes::default();
+            sizes[OTHER] = length;
+        }
     }
-    sizes[OTHER] = data.len() as u64 - named;
     sizes
 }
 

@@ -6,25 +6,17 @@ use super::schema::Report;
 use super::{accounting, contents, json, remarks, table};
 use crate::config::{Config, Stats};
 use crate::error::{Error, Stage};
+use crate::ids::named;
 use crate::inputs::mapped::MappedFile;
 use crate::messages;
 
-/// How the linker ended on the line that made the output, or on the originals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkerEnd {
-    Succeeded,
-    Failed,
-    /// `--prune-strict`: an error of ours came before it.
-    NotRun,
-}
-
-impl LinkerEnd {
-    fn name(self) -> &'static str {
-        match self {
-            LinkerEnd::Succeeded => "succeeded",
-            LinkerEnd::Failed => "failed",
-            LinkerEnd::NotRun => "not-run",
-        }
+named! {
+    /// How the linker ended on the line that made the output, or on the originals.
+    pub enum LinkerEnd {
+        Succeeded = "succeeded",
+        Failed = "failed",
+        /// `--prune-strict`: an error of ours came before it.
+        NotRun = "not-run",
     }
 }
 

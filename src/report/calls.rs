@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::names::FixedWord;
-use super::names::{Facts, describe, is_start_file};
+use super::names::{Facts, FixedWord, cause_name, describe, escape_name, given_up_name, is_start_file};
 use crate::error::lossy;
 use crate::ids::{AtomId, Id};
-use crate::propagate::values::{CallTargets, EscapeReason, GivenUp, OverdefinedReason};
+use crate::propagate::values::{CallTargets, OverdefinedReason};
 use crate::propagate::{Witness, candidates, code_sizes, live};
 
 /// An indirect call or jump out of a live function.
@@ -78,17 +77,6 @@ pub struct FlowReport {
     pub given_up: FixedWord,
 }
 
-pub fn cause_name(cause: OverdefinedReason) -> &'static str {
-    match cause {
-        OverdefinedReason::FrontEnd => "not-modelled",
-        OverdefinedReason::Parameter => "parameter",
-        OverdefinedReason::Memory => "memory",
-        OverdefinedReason::Result => "result",
-        OverdefinedReason::Outside => "outside",
-        OverdefinedReason::Budget => "value-flow-budget",
-    }
-}
-
 pub(super) fn counts(facts: Facts<'_>) -> Option<FlowReport> {
     let counts = facts.flow.statistics?;
     let by_cause = OverdefinedReason::ALL
@@ -112,13 +100,7 @@ pub(super) fn counts(facts: Facts<'_>) -> Option<FlowReport> {
         clones: counts.clones,
         joined_objects: counts.joined_objects,
         steps: counts.steps,
-        given_up: match counts.given_up {
-            GivenUp::Nothing => "nothing",
-            GivenUp::Objects => "objects",
-            GivenUp::Memory => "memory",
-            GivenUp::Values => "values",
-        }
-        .into(),
+        given_up: given_up_name(counts.given_up).into(),
     })
 }
 
@@ -176,18 +158,6 @@ pub struct StopReport {
     pub bytes: u64,
     /// The part of them in start files of the compiler.
     pub start_file_bytes: u64,
-}
-
-fn escape_name(reason: EscapeReason) -> &'static str {
-    match reason {
-        EscapeReason::Unfollowed => "unfollowed",
-        EscapeReason::FrontEnd => "not-modelled",
-        EscapeReason::CalleeWithoutSummary => "unseen-callee",
-        EscapeReason::OverdefinedCallee => "unknown-callee",
-        EscapeReason::Stored => "stored",
-        EscapeReason::Returned => "returned",
-        EscapeReason::Library => "library",
-    }
 }
 
 /// The candidates by result. Each byte is counted once, by the first witness that keeps it.

@@ -54,21 +54,10 @@ pub struct PartReport {
 }
 
 /// Categories, in the order in which they are shown.
+#[rustfmt::skip]
 pub const FILE_CATEGORIES: [&str; 14] = [
-    "text",
-    "rodata",
-    "data",
-    "bss",
-    "eh_frame",
-    "dynamic relocations",
-    "dynamic linking",
-    "init/fini",
-    "notes",
-    "symbol table",
-    "debug",
-    "other sections",
-    "headers",
-    "padding",
+    "text", "rodata", "data", "bss", "eh_frame", "dynamic relocations", "dynamic linking", "init/fini",
+    "notes", "symbol table", "debug", "other sections", "headers", "padding",
 ];
 
 /// By section index: its bytes in the object; `None` without bytes.

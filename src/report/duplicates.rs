@@ -38,12 +38,8 @@ pub(super) fn groups(facts: Facts<'_>) -> Vec<Vec<u32>> {
     groups
 }
 
-fn is_compared(kind: AtomKind) -> bool {
-    matches!(
-        kind,
-        AtomKind::Code | AtomKind::ReadOnlyData | AtomKind::Data | AtomKind::TlsData | AtomKind::Lsda
-    )
-}
+const COMPARED: [AtomKind; 5] =
+    [AtomKind::Code, AtomKind::ReadOnlyData, AtomKind::Data, AtomKind::TlsData, AtomKind::Lsda];
 
 /// The hash of the bytes of each atom of a module, without what references fill in.
 fn of_bytes(facts: Facts<'_>, position: usize) -> Vec<Option<Hash>> {
@@ -54,7 +50,7 @@ fn of_bytes(facts: Facts<'_>, position: usize) -> Vec<Option<Hash>> {
         let bytes = object.get(atom.section as usize).copied().flatten()?;
         let (start, end) = (usize::try_from(atom.offset).ok()?, usize::try_from(atom.size).ok()?);
         let bytes = bytes.get(start..start.checked_add(end)?)?;
-        if bytes.is_empty() || !is_compared(atom.kind) {
+        if bytes.is_empty() || !COMPARED.contains(&atom.kind) {
             return None;
         }
         buffer.clear();

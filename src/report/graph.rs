@@ -3,19 +3,21 @@
 //! Below the level `pointers` the edges are those of the index. With value flow, an address-taken edge counts if the call was
 //! resolved to its target or if the address escaped. An indirect call is an edge, and each atom of a function holds its others. An
 //! escaped function counts as held by each atom that takes its address, so the retained sizes are lower bounds. An atom without such
-//! an edge gets one for its witness.
+//! an edge gets one for its witness. Symbols that no module defines are the report's `imports`; code generation by the linker may remove
+//! references of bitcode to them, and add others.
 
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use summaries::Target;
 
-use super::names::Facts;
-use super::names::FixedWord;
-use super::names::{KINDS, code, edge_kind_name};
+use super::names::{Facts, FixedWord, KINDS, code, edge_kind_name};
 use super::why;
 use crate::error::lossy;
-use crate::ids::{AtomId, Id};
-use crate::index::{Edge, EdgeEffect, EdgeKind};
+use crate::ids::{AtomId, Id, SymbolId};
+use crate::index::{Edge, EdgeEffect, EdgeKind, edge_kind};
 use crate::plan::Action;
 use crate::propagate::Witness;
+use crate::resolve::Prevailing;
 
 /// Edges between atoms that are kept or stubs. Atom `a` has the edges `start[a]` to `start[a + 1]`, ascending by target.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -79,37 +81,27 @@ pub(super) fn roots(facts: Facts<'_>) -> Vec<RootReport> {
     roots
 }
 
+/// The source of the edge that keeps an atom, with its kind.
 #[derive(PartialEq)]
-enum EdgeSource {
+pub(super) enum EdgeSource {
     Root,
     Atom(AtomId, &'static str),
     Nothing,
 }
 
-fn source(facts: Facts<'_>, witness: Witness) -> EdgeSource {
-    match witness {
-        Witness::Root(_) => EdgeSource::Root,
+pub(super) fn source(facts: Facts<'_>, witness: Witness) -> EdgeSource {
+    let kind = match witness {
+        Witness::Root(_) => return EdgeSource::Root,
         Witness::Edge(number) => {
             let kind = facts.index.edges.get(number as usize).map_or("unknown", |e| edge_kind_name(e.kind));
-            EdgeSource::Atom(facts.index.edge_source(number), kind)
+            return EdgeSource::Atom(facts.index.edge_source(number), kind);
         }
-        Witness::Called { .. } | Witness::Escaped { .. } | Witness::Part(_) | Witness::Label(_) => {
-            match why::followed(facts, witness).1 {
-                Some(from) => EdgeSource::Atom(from, followed_kind(witness)),
-                None => EdgeSource::Nothing,
-            }
-        }
-    }
-}
-
-/// The kind of edge that a witness of value flow is.
-pub(super) fn followed_kind(witness: Witness) -> &'static str {
-    match witness {
         Witness::Called { .. } => "called",
         Witness::Part(_) => "part",
         Witness::Label(_) => "label",
-        _ => "escaped",
-    }
+        Witness::Escaped { .. } => "escaped",
+    };
+    why::followed(facts, witness).1.map_or(EdgeSource::Nothing, |from| EdgeSource::Atom(from, kind))
 }
 
 /// Whether an atom is in the output. Debug information that the linker throws away is not, although it is live.
@@ -258,4 +250,82 @@ fn witnesses(facts: Facts<'_>) -> Vec<(AtomId, AtomId, u8)> {
     }
     found.sort_unstable();
     found
+}
+
+/// A symbol that modules of the link refer to and none of them defines, with one place of each live atom that refers to it,
+/// ascending by atom.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ImportReport {
+    pub symbol: String,
+    /// It is `library`, `linker`, or `nothing`.
+    pub defined_by: FixedWord,
+    /// The name of the library for the loader.
+    pub library: Option<String>,
+    /// The elements are positions in `atoms`.
+    pub from: Vec<u32>,
+    /// The elements are positions in the graph's `kinds`.
+    pub kind: Vec<u8>,
+    /// In bytes, from the start of the section of the source (of its `.eh_frame` for `unwind`).
+    pub offset: Vec<i64>,
+    /// Places that it stands for; 255 is that or more.
+    pub count: Vec<u8>,
+}
+
+impl ImportReport {
+    /// The name of who defines it, as in `X defines it`. A weak reference that nothing defines is 0.
+    pub(crate) fn definer(&self) -> &str {
+        match &*self.defined_by {
+            "library" => self.library.as_deref().unwrap_or("a library"),
+            "linker" => "the linker",
+            _ => "nothing",
+        }
+    }
+}
+
+pub(super) fn imports(facts: Facts<'_>) -> Vec<ImportReport> {
+    let symbols = &facts.resolution.symbols;
+    let mut at: FxHashMap<SymbolId, usize> = FxHashMap::default();
+    let mut imports: Vec<ImportReport> = Vec::new();
+    for (this, summary) in facts.index.modules.iter().zip(facts.summaries) {
+        for r in &summary.references {
+            let from = AtomId(this.first_atom + r.from.0);
+            let Target::Symbol(symbol) = r.target else { continue };
+            if !facts.liveness.is_live(from) || !facts.index.alloc[from.index()] {
+                continue;
+            }
+            let Some(id) = facts.resolution.symbol_id(this.module, symbol) else { continue };
+            let (defined_by, library) = match symbols[id].prevailing {
+                Prevailing::Module { .. } => continue,
+                Prevailing::Dso(dso) => ("library", Some(facts.inputs.dso_name(dso).to_owned())),
+                Prevailing::Linker => ("linker", None),
+                Prevailing::Undefined { .. } => ("nothing", None),
+            };
+            let position = *at.entry(id).or_insert_with(|| {
+                let symbol = lossy(symbols[id].name);
+                let (from, kind, offset, count) = Default::default();
+                imports.push(ImportReport {
+                    symbol,
+                    defined_by: defined_by.into(),
+                    library,
+                    from,
+                    kind,
+                    offset,
+                    count,
+                });
+                imports.len() - 1
+            });
+            let Some(import) = imports.get_mut(position) else { continue };
+            match import.count.last_mut() {
+                Some(count) if import.from.last() == Some(&from.0) => *count = count.saturating_add(1),
+                _ => {
+                    import.from.push(from.0);
+                    import.kind.push(code(edge_kind_name(edge_kind(r.kind))));
+                    import.offset.push(i64::try_from(r.offset).unwrap_or(-1));
+                    import.count.push(1);
+                }
+            }
+        }
+    }
+    imports.sort_by(|a, b| a.symbol.cmp(&b.symbol));
+    imports
 }

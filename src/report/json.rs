@@ -89,9 +89,6 @@ impl Formatter for Lines {
 }
 
 /// The text of `value`, with a newline at the end.
-///
-/// # Errors
-/// Never for the types of the report; serde_json's own.
 pub(super) fn text<T: Serialize>(value: &T) -> serde_json::Result<Vec<u8>> {
     let mut out = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut out, Lines::default()))?;

@@ -6,9 +6,9 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use summaries::{Definition, SymbolIdx, SymbolKind};
 
-use super::names::atom_kind_name;
+use super::names::{atom_kind_name, symbols_of};
+use super::table::first_names;
 use crate::error::{Error, Stage, lossy};
 use crate::ids::{AtomId, Id};
 use crate::index::{Index, LinkInputs};
@@ -101,7 +101,7 @@ impl LogWriter<'_> {
             (false, false) => "dropped",
         };
         LogAtom {
-            symbols: self.symbols(id),
+            symbols: self.symbols(id).collect(),
             module,
             archive,
             section: lossy(summary.name(atom.name)),
@@ -113,15 +113,9 @@ impl LogWriter<'_> {
         }
     }
 
-    fn symbols(&self, id: AtomId) -> Vec<String> {
+    fn symbols(&self, id: AtomId) -> impl Iterator<Item = String> {
         let (position, local) = self.index.locate(id);
-        let summary = self.names.summaries[position];
-        let named = |(i, s): (usize, &summaries::Symbol)| {
-            let here = matches!(s.definition, Definition::Atom(a) | Definition::Common(a) if a == local);
-            let plain = !matches!(s.kind, SymbolKind::Section | SymbolKind::File) && s.name.len > 0;
-            (here && plain).then(|| lossy(summary.symbol_name(SymbolIdx::new(i))))
-        };
-        summary.symbols.iter().enumerate().filter_map(named).collect()
+        symbols_of(self.names.summaries[position], local)
     }
 
     /// The reason why it is dropped, from the atoms that refer to it.
@@ -146,16 +140,16 @@ impl LogWriter<'_> {
 
     fn list(&self, atoms: &[AtomId]) -> String {
         let name = |id: &AtomId| {
-            let first = self.symbols(*id).into_iter().next();
-            first.unwrap_or_else(|| {
+            self.symbols(*id).next().unwrap_or_else(|| {
                 let (position, local) = self.index.locate(*id);
                 let summary = self.names.summaries[position];
                 lossy(summary.name(summary.atoms[local.index()].name))
             })
         };
-        let named: Vec<String> = atoms.iter().take(NAMED_REFERRERS).map(name).collect();
-        let rest = atoms.len().saturating_sub(NAMED_REFERRERS);
-        named.join(", ") + &if rest > 0 { format!(" and {rest} more") } else { String::new() }
+        match first_names(atoms.iter().map(name), NAMED_REFERRERS) {
+            (named, 0) => named,
+            (named, more) => format!("{named} and {more} more"),
+        }
     }
 }
 

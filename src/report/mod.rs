@@ -9,7 +9,6 @@ pub mod calls;
 pub mod contents;
 mod duplicates;
 pub mod graph;
-pub mod imports;
 mod json;
 pub mod log;
 mod names;
@@ -19,7 +18,6 @@ pub mod table;
 pub mod why;
 
 pub use answer::{LinkAnswer, LinkerEnd};
-pub(crate) use names::flavor_name;
 use names::is_start_file;
 pub(crate) use names::is_start_file_name;
 pub use names::{Facts, FixedWord, NotDone, describe, edge_kind_name};
@@ -37,9 +35,7 @@ use crate::propagate::values::ValueFlow;
 use crate::propagate::{Witness, nounwind};
 use crate::pruned_link::PruneOutcome;
 use accounting::{LiveCode, LoadedBytes, removed_bytes};
-use names::{
-    atom_kind_name, binding_name, icf_name, level_name, module_kind_name, severity_name, symbol_kind_name,
-};
+use names::{atom_kind_name, binding_name, module_kind_name, severity_name, symbol_kind_name};
 
 /// The answer of a link from the results of its passes. `not_pruned` says why its originals are linked.
 pub fn of_link(
@@ -75,7 +71,7 @@ pub fn of_link(
     let not_pruned_action = not_pruned.as_ref().and(unpruned.as_ref()).and_then(|why| why.action.clone());
     let mut report = Report { not_pruned, not_pruned_action, unpruned, ..report(facts, pruned) };
     if config.prune.report.is_some() {
-        let of_graph = || (graph::graph(facts), imports::imports(facts));
+        let of_graph = || (graph::graph(facts), graph::imports(facts));
         ((report.graph, report.imports), report.duplicates) =
             rayon::join(of_graph, || duplicates::groups(facts));
     }
@@ -95,12 +91,12 @@ impl Report {
             tool: format!("lto-prune {}", env!("CARGO_PKG_VERSION")),
             linker: LinkerReport {
                 path: config.linker.path.display().to_string(),
-                dialect: flavor_name(config.linker.flavor).into(),
+                dialect: config.linker.flavor.name().into(),
                 gc_sections: config.gc_sections,
-                icf: icf_name(config.icf).into(),
+                icf: config.icf.name().into(),
             },
             output: config.output.display().to_string(),
-            level: level_name(config.prune.level).into(),
+            level: config.prune.level.name().into(),
             dry_run: config.prune.off,
             graph: graph::GraphReport { start: vec![0], ..graph::GraphReport::default() },
             ..Report::default()
@@ -215,11 +211,10 @@ fn add_module(facts: Facts<'_>, position: usize, report: &mut Report) {
             size: atom.size,
             live: plan.atoms.get(i) == Some(&Action::Keep),
             state: match plan.atoms.get(i) {
-                Some(Action::Keep) => "kept",
-                Some(Action::Stub) => "stub",
-                Some(Action::Drop) | None => "dropped",
-            }
-            .into(),
+                Some(Action::Keep) => AtomState::Kept,
+                Some(Action::Stub) => AtomState::Stub,
+                Some(Action::Drop) | None => AtomState::Dropped,
+            },
             discarded,
             merge: atom.has(atom_flags::MERGE),
             linker_live: facts.linker_live[id.index()],
@@ -237,34 +232,28 @@ fn witness_report(facts: Facts<'_>, witness: Witness) -> Option<WitnessReport> {
             let name = |s| lossy(facts.resolution.symbols[s].name);
             Some(WitnessReport::Root { reason: root.reason.name(), symbol: root.symbol.map(name) })
         }
-        Witness::Edge(number) => {
-            let edge = facts.index.edges[number as usize];
-            let from = facts.index.edge_source(number);
-            let (position, _) = facts.index.locate(from);
-            let reference = facts.summaries[position].references.get(edge.reference as usize);
+        _ => {
+            let graph::EdgeSource::Atom(from, kind) = graph::source(facts, witness) else { return None };
+            let reference = match witness {
+                Witness::Edge(number) => {
+                    let summary = facts.summaries[facts.index.locate(from).0];
+                    summary.references.get(facts.index.edges[number as usize].reference as usize)
+                }
+                _ => None,
+            };
             Some(WitnessReport::Reference {
                 from: from.index(),
-                kind: edge_kind_name(edge.kind).to_owned(),
+                kind: kind.to_owned(),
                 offset: reference.map(|r| r.offset),
             })
-        }
-        Witness::Called { .. } | Witness::Escaped { .. } | Witness::Part(_) | Witness::Label(_) => {
-            let kind = graph::followed_kind(witness);
-            let from = why::followed(facts, witness).1?;
-            Some(WitnessReport::Reference { from: from.index(), kind: kind.to_owned(), offset: None })
         }
     }
 }
 
 fn unwind_report(config: &Config, unwind: &RemovedUnwind) -> UnwindReport {
-    let mode = match config.prune.unwind {
-        UnwindPruning::Keep => "keep",
-        UnwindPruning::Unused => "unused",
-        UnwindPruning::Drop => "drop",
-    };
     let RemovedUnwind { count, bytes, needed, kept, .. } = unwind;
     UnwindReport {
-        mode: mode.into(),
+        mode: config.prune.unwind.name().into(),
         functions: *count as u64,
         bytes: *bytes,
         kept: needed.len() as u64,

@@ -4,140 +4,69 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use summaries::{
-    AtomKind, Binding, Definition, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolIdx, SymbolKind,
+    AtomIdx, AtomKind, Binding, Definition, LimitRecord, ModuleKind, ModuleSummary, Severity, SymbolIdx,
+    SymbolKind,
 };
 
-use crate::config::{Config, Flavor, Icf, Level};
+use crate::config::Config;
 use crate::error::lossy;
 use crate::ids::{AtomId, ModuleId};
 use crate::index::{EdgeKind, Index, RemovedUnwind};
 use crate::inputs::Inputs;
 use crate::plan::Plan;
 use crate::propagate::Liveness;
-use crate::propagate::values::ValueFlow;
+use crate::propagate::values::{EscapeReason, GivenUp, OverdefinedReason, ValueFlow};
 use crate::resolve::Resolution;
 use crate::terminal::printable;
 
 /// A word of a fixed list, owned if it was read.
 pub type FixedWord = Cow<'static, str>;
 
-pub(crate) fn flavor_name(flavor: Flavor) -> &'static str {
-    match flavor {
-        Flavor::Lld => "lld",
-        Flavor::Mold => "mold",
-        Flavor::Bfd => "bfd",
-        Flavor::Gold => "gold",
-        Flavor::Wild => "wild",
-    }
+/// The words of reports for the values of enums of other crates and passes.
+macro_rules! words {
+    ($($vis:vis $name:ident, $ty:ident { $($value:ident = $word:literal,)* })*) => {$(
+        $vis fn $name(value: $ty) -> &'static str {
+            match value { $($ty::$value => $word,)* }
+        }
+    )*};
 }
 
-pub(super) fn icf_name(icf: Icf) -> &'static str {
-    match icf {
-        Icf::None => "none",
-        Icf::Safe => "safe",
-        Icf::All => "all",
+words! {
+    pub(super) severity_name, Severity {
+        Function = "function", Section = "section", Values = "values", Module = "module", Link = "link",
     }
-}
-
-pub(super) fn level_name(level: Level) -> &'static str {
-    match level {
-        Level::Sections => "sections",
-        Level::Functions => "functions",
-        Level::Pointers => "pointers",
+    pub edge_kind_name, EdgeKind {
+        Call = "call", Address = "address", Data = "data", Got = "got", Tls = "tls", Unwind = "unwind", Group = "group",
+        LinkOrder = "link-order", StartStop = "start-stop", SameName = "same-name",
     }
-}
-
-pub(super) fn severity_name(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Function => "function",
-        Severity::Section => "section",
-        Severity::Values => "values",
-        Severity::Module => "module",
-        Severity::Link => "link",
+    pub(super) atom_kind_name, AtomKind {
+        Code = "code", ReadOnlyData = "rodata", Data = "data", Bss = "bss", TlsData = "tls-data", TlsBss = "tls-bss",
+        InitFini = "init-fini", Note = "note", Lsda = "lsda", Common = "common", Debug = "debug", NonAlloc = "non-alloc",
     }
-}
-
-/// Stable name of an edge's kind.
-pub fn edge_kind_name(kind: EdgeKind) -> &'static str {
-    match kind {
-        EdgeKind::Call => "call",
-        EdgeKind::Address => "address",
-        EdgeKind::Data => "data",
-        EdgeKind::Got => "got",
-        EdgeKind::Tls => "tls",
-        EdgeKind::Unwind => "unwind",
-        EdgeKind::Group => "group",
-        EdgeKind::LinkOrder => "link-order",
-        EdgeKind::StartStop => "start-stop",
-        EdgeKind::SameName => "same-name",
+    pub(super) module_kind_name, ModuleKind { Native = "native", Bitcode = "bitcode", Opaque = "opaque", }
+    pub(super) symbol_kind_name, SymbolKind {
+        NoType = "notype", Object = "object", Func = "function", Section = "section", File = "file", Common = "common",
+        Tls = "tls", Ifunc = "ifunc", Other = "other",
     }
-}
-
-pub(crate) fn atom_kind_name(kind: AtomKind) -> &'static str {
-    match kind {
-        AtomKind::Code => "code",
-        AtomKind::ReadOnlyData => "rodata",
-        AtomKind::Data => "data",
-        AtomKind::Bss => "bss",
-        AtomKind::TlsData => "tls-data",
-        AtomKind::TlsBss => "tls-bss",
-        AtomKind::InitFini => "init-fini",
-        AtomKind::Note => "note",
-        AtomKind::Lsda => "lsda",
-        AtomKind::Common => "common",
-        AtomKind::Debug => "debug",
-        AtomKind::NonAlloc => "non-alloc",
+    pub(super) binding_name, Binding { Local = "local", Global = "global", Weak = "weak", Unique = "unique", }
+    pub(super) cause_name, OverdefinedReason {
+        FrontEnd = "not-modelled", Parameter = "parameter", Memory = "memory", Result = "result", Outside = "outside",
+        Budget = "value-flow-budget",
     }
-}
-
-pub(super) fn module_kind_name(kind: ModuleKind) -> &'static str {
-    match kind {
-        ModuleKind::Native => "native",
-        ModuleKind::Bitcode => "bitcode",
-        ModuleKind::Opaque => "opaque",
+    pub(super) escape_name, EscapeReason {
+        Unfollowed = "unfollowed", FrontEnd = "not-modelled", CalleeWithoutSummary = "unseen-callee",
+        OverdefinedCallee = "unknown-callee", Stored = "stored", Returned = "returned", Library = "library",
     }
-}
-
-pub(super) fn symbol_kind_name(kind: SymbolKind) -> &'static str {
-    match kind {
-        SymbolKind::NoType => "notype",
-        SymbolKind::Object => "object",
-        SymbolKind::Func => "function",
-        SymbolKind::Section => "section",
-        SymbolKind::File => "file",
-        SymbolKind::Common => "common",
-        SymbolKind::Tls => "tls",
-        SymbolKind::Ifunc => "ifunc",
-        SymbolKind::Other => "other",
-    }
-}
-
-pub(super) fn binding_name(binding: Binding) -> &'static str {
-    match binding {
-        Binding::Local => "local",
-        Binding::Global => "global",
-        Binding::Weak => "weak",
-        Binding::Unique => "unique",
+    pub(super) given_up_name, GivenUp {
+        Nothing = "nothing", Objects = "objects", Memory = "memory", Values = "values",
     }
 }
 
 /// Names of the kinds, by the codes in [`GraphReport::kind`](super::graph::GraphReport::kind).
+#[rustfmt::skip]
 pub(super) const KINDS: [&str; 15] = [
-    "call",
-    "address",
-    "data",
-    "got",
-    "tls",
-    "unwind",
-    "group",
-    "link-order",
-    "start-stop",
-    "same-name",
-    "called",
-    "escaped",
-    "part",
-    "label",
-    "unknown",
+    "call", "address", "data", "got", "tls", "unwind", "group", "link-order", "start-stop", "same-name", "called",
+    "escaped", "part", "label", "unknown",
 ];
 
 /// Position of a name in [`KINDS`].
@@ -165,18 +94,22 @@ pub struct Facts<'s> {
     pub unwind: Option<&'s RemovedUnwind>,
 }
 
+/// The names of the functions and objects of an atom.
+pub(super) fn symbols_of(summary: &ModuleSummary, atom: AtomIdx) -> impl Iterator<Item = String> {
+    summary.symbols.iter().enumerate().filter_map(move |(i, s)| {
+        let here = matches!(s.definition, Definition::Atom(a) | Definition::Common(a) if a == atom);
+        let plain = !matches!(s.kind, SymbolKind::Section | SymbolKind::File) && s.name.len > 0;
+        (here && plain).then(|| lossy(summary.symbol_name(SymbolIdx::new(i))))
+    })
+}
+
 /// The name of an atom for a person: its first function or object, else its section, with its module.
 pub fn describe(facts: Facts<'_>, atom: AtomId) -> String {
     let (position, local) = facts.index.locate(atom);
     let summary = facts.summaries[position];
     let module = facts.inputs.module_name(facts.resolution.loaded[position]);
-    let named = |(i, s): (usize, &summaries::Symbol)| {
-        let here = matches!(s.definition, Definition::Atom(a) | Definition::Common(a) if a == local);
-        let plain = !matches!(s.kind, SymbolKind::Section | SymbolKind::File) && s.name.len > 0;
-        (here && plain).then(|| lossy(summary.symbol_name(SymbolIdx::new(i))))
-    };
     let section = lossy(summary.name(summary.atoms[local.index()].name));
-    match summary.symbols.iter().enumerate().find_map(named) {
+    match symbols_of(summary, local).next() {
         Some(symbol) => format!("{symbol} ({}:({section}))", printable(&module)),
         None => format!("{}:({section})", printable(&module)),
     }

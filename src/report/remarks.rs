@@ -99,11 +99,15 @@ fn document<'r>(
     out.push_str("...\n");
 }
 
+/// Words that YAML would read as something else than a string.
+const KEYWORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
+
 /// A YAML scalar as LLVM's YAML output quotes it.
 fn scalar(text: &str) -> Cow<'_, str> {
     let safe = |c: char| c.is_ascii_alphanumeric() || "_-^., \t".contains(c);
+    let is_keyword = KEYWORDS.iter().any(|word| text.eq_ignore_ascii_case(word));
     let plain_start = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    if plain_start && !text.ends_with([' ', '\t']) && text.chars().all(safe) && !is_keyword(text) {
+    if plain_start && !text.ends_with([' ', '\t']) && text.chars().all(safe) && !is_keyword {
         return Cow::Borrowed(text);
     }
     if text.chars().all(|c| c == '\t' || !terminal::is_control(c)) {
@@ -111,12 +115,6 @@ fn scalar(text: &str) -> Cow<'_, str> {
     }
     // JSON strings are YAML double-quoted scalars.
     Cow::Owned(terminal::json(&serde_json::to_string(text).unwrap_or_default()).into_owned())
-}
-
-/// Words that YAML would read as something else than a string.
-fn is_keyword(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    matches!(lower.as_str(), "null" | "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::accounting::{LiveCode, LoadedBytes, Totals};
 use super::names::{FixedWord, NotDone};
-use super::{calls, contents, graph, imports};
+use super::{calls, contents, graph};
 
 pub const SCHEMA: u32 = 2;
 
@@ -58,7 +58,7 @@ pub struct Report {
     pub graph: graph::GraphReport,
     /// Symbols that are used and defined elsewhere, in their order.
     #[serde(default)]
-    pub imports: Vec<imports::ImportReport>,
+    pub imports: Vec<graph::ImportReport>,
     /// Atoms with the same contents, in groups: positions in `atoms`.
     pub duplicates: Vec<Vec<u32>>,
     /// The linked file; null if it could not be read.
@@ -109,8 +109,20 @@ pub struct ModuleReport {
     pub status: &'static str,
 }
 
+/// The states of atoms in reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AtomState {
+    Kept,
+    /// Only its address is in the program.
+    Stub,
+    #[default]
+    #[serde(other)]
+    Dropped,
+}
+
 /// An atom: a section, at this granularity.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct AtomReport {
     /// It is a position in `modules`.
     pub module: u32,
@@ -127,8 +139,7 @@ pub struct AtomReport {
     pub size: u64,
     #[serde(skip_deserializing)]
     pub live: bool,
-    /// `kept`, `stub` (only its address is needed) or `dropped`.
-    pub state: FixedWord,
+    pub state: AtomState,
     /// Another module has its COMDAT group; the linker drops it in any case.
     pub discarded: bool,
     /// The linker joins what is the same in it (`SHF_MERGE`).

@@ -26,6 +26,14 @@ pub fn count(n: u64) -> String {
     out
 }
 
+/// The first names of a list in one line, and how many there are more.
+pub fn first_names(names: impl IntoIterator<Item = String>, most: usize) -> (String, usize) {
+    let mut names: Vec<String> = names.into_iter().collect();
+    let more = names.len().saturating_sub(most);
+    names.truncate(most);
+    (names.join(", "), more)
+}
+
 /// The text of the statistics, with a trailing newline.
 pub(super) fn stats(report: &Report, config: &Config, stats: Stats) -> String {
     if !report.analysed {

@@ -5,7 +5,7 @@
 
 use summaries::{Definition, LimitRecord, Severity, SymbolKind};
 
-use super::imports::{ImportReport, imports};
+use super::graph::{ImportReport, imports};
 use super::names::NotDone;
 use super::names::{Facts, describe};
 use super::names::{KINDS, edge_kind_name};
@@ -102,12 +102,7 @@ fn whole<'s>(facts: Facts<'s>, position: usize, atom: AtomId) -> Option<&'s Limi
 
 /// The definer of an import, and its first reference.
 fn explain_import(facts: Facts<'_>, import: &ImportReport, out: &mut String) {
-    let definer = match (&import.library, &*import.defined_by) {
-        (Some(library), _) => library,
-        (None, "linker") => "the linker",
-        (None, _) => "nothing",
-    };
-    *out += &format!("{} is in no module of the link: {definer} defines it\n", import.symbol);
+    *out += &format!("{} is in no module of the link: {} defines it\n", import.symbol, import.definer());
     let (Some(from), Some(kind)) = (import.from.first(), import.kind.first()) else { return };
     let (from, kind) = (AtomId(*from), KINDS.get(usize::from(*kind)).copied().unwrap_or_default());
     *out += &format!("  {kind} from {}\n", describe(facts, from));
@@ -117,37 +112,27 @@ fn explain_import(facts: Facts<'_>, import: &ImportReport, out: &mut String) {
 }
 
 /// A line for each step from a witness back to a root.
-fn chain(facts: Facts<'_>, mut witness: Witness, out: &mut String) {
-    loop {
-        match witness {
+fn chain(facts: Facts<'_>, first: Witness, out: &mut String) {
+    let mut next = Some(first);
+    while let Some(witness) = next {
+        let (how, from) = match witness {
             Witness::Root(number) => {
                 let root = facts.index.roots[number as usize];
                 let symbol = root.symbol.map(|s| format!(" {}", lossy(facts.resolution.symbols[s].name)));
-                *out += &format!("  root: {}{}\n", root.reason.name(), symbol.unwrap_or_default());
-                return;
+                (format!("root: {}{}", root.reason.name(), symbol.unwrap_or_default()), None)
             }
             Witness::Edge(number) => {
-                let from = facts.index.edge_source(number);
                 let kind = edge_kind_name(facts.index.edges[number as usize].kind);
-                *out += &format!("  {kind} from {}\n", describe(facts, from));
-                match facts.liveness.witness[from.index()] {
-                    Some(next) => witness = next,
-                    None => return,
-                }
+                (format!("{kind} from"), Some(facts.index.edge_source(number)))
             }
             Witness::Called { .. } | Witness::Escaped { .. } | Witness::Part(_) | Witness::Label(_) => {
                 let (how, from) = followed(facts, witness);
-                let Some(from) = from else {
-                    *out += &format!("  {how}\n");
-                    return;
-                };
-                *out += &format!("  {how} {}\n", describe(facts, from));
-                match facts.liveness.witness[from.index()] {
-                    Some(next) => witness = next,
-                    None => return,
-                }
+                (how.to_owned(), from)
             }
-        }
+        };
+        let by = from.map(|from| format!(" {}", describe(facts, from))).unwrap_or_default();
+        *out += &format!("  {how}{by}\n");
+        next = from.and_then(|from| facts.liveness.witness[from.index()]);
     }
 }
 

@@ -25,9 +25,6 @@ const MAX_BYTES: u64 = 1 << 20;
 /// The file and its options as words, if a link that writes `output` has such a file.
 ///
 /// A file that is found and that another user may write to is not read, and a warning says so: an option may name a program that is run.
-///
-/// # Errors
-/// The file can't be read, is no TOML, or an option has a value that no word can express.
 pub(crate) fn words(env: &Environment<'_>, output: &Path) -> Result<Option<(PathBuf, Vec<OsString>)>> {
     let path = match env.get(VARIABLE) {
         Some(name) if name.is_empty() => return Ok(None),

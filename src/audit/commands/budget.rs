@@ -14,49 +14,22 @@ use crate::audit::attribute::{AttributedSize, GroupBy, Item, ItemNames, View, it
 use crate::audit::commands::stack::StackLimit;
 use crate::audit::find::{find, is_called, is_module};
 use crate::audit::model::{Model, ModuleReport};
-use crate::audit::table::{Answer, Cell, Table, count};
+use crate::audit::table::{Answer, Cell, Table, count, document, row};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::glob::Glob;
 
-const TABLES: [(&str, GroupBy); 6] = [
-    ("category", GroupBy::Category),
-    ("section", GroupBy::Section),
-    ("module", GroupBy::Module),
-    ("archive", GroupBy::Archive),
-    ("namespace", GroupBy::Namespace),
-    ("symbol", GroupBy::Symbol),
+/// The keys of a budget in the order of the answer, each with the grouping of the names in its table.
+const KEYS: [(&str, Option<GroupBy>); 9] = [
+    ("total", None),
+    ("bss", None),
+    ("category", Some(GroupBy::Category)),
+    ("section", Some(GroupBy::Section)),
+    ("module", Some(GroupBy::Module)),
+    ("archive", Some(GroupBy::Archive)),
+    ("namespace", Some(GroupBy::Namespace)),
+    ("symbol", Some(GroupBy::Symbol)),
+    ("stack", None),
 ];
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum BudgetScope {
-    Total,
-    Bss,
-    Named(&'static str, GroupBy, String),
-    /// The worst-case stack of an entry.
-    Stack(String),
-}
-
-impl BudgetScope {
-    /// The table and the name of the limit in the file.
-    fn key(&self) -> (&'static str, &str) {
-        match self {
-            BudgetScope::Total => ("total", ""),
-            BudgetScope::Bss => ("bss", ""),
-            BudgetScope::Named(key, _, name) => (key, name),
-            BudgetScope::Stack(name) => ("stack", name),
-        }
-    }
-}
-
-impl BudgetScope {
-    /// The entry whose stack is limited.
-    fn entry(&self) -> Option<&str> {
-        match self {
-            BudgetScope::Stack(name) => Some(name),
-            _ => None,
-        }
-    }
-}
 
 /// The stack of each entry by its name; `None` for one that is not there.
 pub(crate) type EntryStacks<'s> = dyn Fn(&[String]) -> Result<Vec<Option<StackLimit>>> + 's;
@@ -71,72 +44,51 @@ pub(crate) struct BudgetFile<'b> {
 
 #[derive(Debug)]
 struct BudgetLimit {
-    scope: BudgetScope,
+    /// The position of its key in [`KEYS`].
+    key: usize,
+    /// The name in the table of the key: an entry of the stack, or a pattern; empty for the keys that are no tables.
+    name: String,
     most: u64,
     /// The place of its value in the file, in bytes.
     span: Range<usize>,
 }
 
-/// The limits, in the order of the tables above and of their names.
+/// The limits, in the order of [`KEYS`] and of their names.
 fn limits(path: &str, text: &str) -> Result<Vec<BudgetLimit>> {
     let error = |message: String| Error::new(Stage::Arguments, message).in_file(path);
     let file: Toml = toml::from_str(text).map_err(|e| error(format!("is no budget: {e}")))?;
-    let mut found = Vec::new();
-    for (key, value) in &file {
-        match (key.as_str(), value) {
-            ("total", value) => {
-                found.push((BudgetScope::Total, bytes(value).map_err(|e| error(format!("total: {e}")))?))
-            }
-            ("bss", value) => {
-                found.push((BudgetScope::Bss, bytes(value).map_err(|e| error(format!("bss: {e}")))?))
-            }
-            (key, Value::Table(names)) => {
-                let scope = |name: &str| match TABLES.iter().find(|t| t.0 == key) {
-                    Some((key, by)) => Some(BudgetScope::Named(key, *by, name.to_owned())),
-                    None => (key == "stack").then(|| BudgetScope::Stack(name.to_owned())),
-                };
-                if scope("").is_none() {
-                    return Err(error(unknown(key)));
-                }
+    let places = DeTable::parse(text).map_err(|e| error(format!("is no budget: {e}")))?;
+    let mut found: Vec<BudgetLimit> = Vec::new();
+    for (word, value) in &file {
+        let known = KEYS.iter().position(|k| k.0 == word);
+        let key = known.filter(|k| *k < 2 || value.is_table()).ok_or_else(|| error(unknown(word)))?;
+        let of_key = place(places.get_ref(), word);
+        let mut add = |name: &str, shown: String, value: &Value, place: Option<&Spanned<DeValue<'_>>>| {
+            let most = bytes(value).map_err(|e| error(format!("{shown}: {e}")))?;
+            let span = place.map(Spanned::span).unwrap_or_default();
+            found.push(BudgetLimit { key, name: name.to_owned(), most, span });
+            Ok(())
+        };
+        match value {
+            Value::Table(names) if key >= 2 => {
                 for (name, value) in names {
-                    let most = bytes(value).map_err(|e| error(format!("[{key}] {name}: {e}")))?;
-                    found.extend(scope(name).map(|scope| (scope, most)));
+                    let place = of_key.and_then(|p| place(p.get_ref().as_table()?, name));
+                    add(name, format!("[{word}] {name}"), value, place)?;
                 }
             }
-            (key, _) => return Err(error(unknown(key))),
+            value => add("", word.clone(), value, of_key)?,
         }
     }
-    let rank = |of: &BudgetScope| match of {
-        BudgetScope::Total => 0,
-        BudgetScope::Bss => 1,
-        BudgetScope::Stack(_) => 2 + TABLES.len(),
-        BudgetScope::Named(key, ..) => 2 + TABLES.iter().position(|t| t.0 == *key).unwrap_or(0),
-    };
-    found.sort_by_key(|(of, _)| rank(of));
+    found.sort_by_key(|limit| limit.key);
     if found.is_empty() {
         return Err(error("has no limit".to_owned()));
     }
-    let places = DeTable::parse(text).map_err(|e| error(format!("is no budget: {e}")))?;
-    let limit = |(scope, most): (BudgetScope, u64)| {
-        let span = span(places.get_ref(), &scope)?;
-        Some(BudgetLimit { scope, most, span })
-    };
-    Ok(found.into_iter().filter_map(limit).collect())
+    Ok(found)
 }
 
-/// The place of the value of a limit in the file.
-fn span(file: &DeTable<'_>, scope: &BudgetScope) -> Option<Range<usize>> {
-    fn value<'t, 'i>(table: &'t DeTable<'i>, key: &str) -> Option<&'t Spanned<DeValue<'i>>> {
-        table.iter().find(|(name, _)| **name.get_ref() == *key).map(|entry| entry.1)
-    }
-    let found = match (scope.key(), scope) {
-        ((key, name), BudgetScope::Named(..) | BudgetScope::Stack(_)) => match value(file, key)?.get_ref() {
-            DeValue::Table(names) => value(names, name)?,
-            _ => return None,
-        },
-        ((key, _), _) => value(file, key)?,
-    };
-    Some(found.span())
+/// The value of a key, with its place in the file.
+fn place<'t, 'i>(table: &'t DeTable<'i>, key: &str) -> Option<&'t Spanned<DeValue<'i>>> {
+    table.iter().find(|(name, _)| **name.get_ref() == *key).map(|entry| entry.1)
 }
 
 /// A size in the form of the number that it replaces: its digits are in groups unless that one's are not.
@@ -148,8 +100,8 @@ fn written(size: u64, before: &str) -> String {
 }
 
 fn unknown(key: &str) -> String {
-    let all: Vec<String> = TABLES.iter().map(|t| format!("[{}]", t.0)).collect();
-    format!("has a key {key}; a budget has total, bss, {}, [stack]", all.join(", "))
+    let all: Vec<String> = KEYS.iter().skip(2).map(|k| format!("[{}]", k.0)).collect();
+    format!("has a key {key}; a budget has total, bss, {}", all.join(", "))
 }
 
 /// A size: a number of bytes, or text with a unit.
@@ -170,48 +122,45 @@ fn bytes(value: &Value) -> Result<u64, String> {
 }
 
 /// The answer, and with `ratchet` the text of the file with limits that are as low as the sizes, if any is lowered.
-///
-/// # Errors
-/// The file is no budget, or the report says nothing of the linked file.
 pub(crate) fn answer(
-    model: &Model<'_>,
+    model: &Model,
     budget: &BudgetFile<'_>,
     stacks: &EntryStacks<'_>,
 ) -> Result<(Answer, Option<String>)> {
     let BudgetFile { path, text, ratchet } = *budget;
     let limits = limits(path, text)?;
-    let entries: Vec<String> = limits.iter().filter_map(|l| l.scope.entry().map(str::to_owned)).collect();
+    let entries: Vec<String> =
+        limits.iter().filter(|l| KEYS[l.key].0 == "stack").map(|l| l.name.clone()).collect();
     let mut stacks = if entries.is_empty() { Vec::new() } else { stacks(&entries)? }.into_iter();
     let all = items(model, View::File)?;
-    let zero: u64 = model.parts.iter().filter(|p| p.category == "bss").map(|p| p.size).sum();
-    let stripped = model.elf.is_some() && !model.parts.iter().any(|part| part.name == ".symtab");
+    let stripped = model.elf.is_some() && !model.parts().iter().any(|part| part.name == ".symtab");
     let mut table = Table::new("budget", "", &["status", "size", "limit", "left", "of", "name"]);
     let mut nothing = false;
     let mut broken: Vec<SarifResult> = Vec::new();
     let mut lowered: Vec<(Range<usize>, String)> = Vec::new();
     let mut notes: Vec<String> = Vec::new();
-    for BudgetLimit { scope: of, most, span } in limits {
+    for BudgetLimit { key, name, most, span } in limits {
+        let (kind, by) = KEYS[key];
         let mut is_there = true;
         let mut unbounded = None;
-        let (size, kind, name) = match &of {
-            BudgetScope::Total => (model.file_size.unwrap_or(0) as i64, "total", ""),
-            BudgetScope::Bss => (zero as i64, "bss", ""),
-            BudgetScope::Named(kind, by, name) => {
-                let found = named(model, &all, *by, name);
+        let size = match (kind, by) {
+            (_, Some(by)) => {
+                let found = named(model, &all, by, &name);
                 is_there = found.is_some();
-                (found.unwrap_or(0), *kind, name.as_str())
+                found.unwrap_or(0)
             }
-            BudgetScope::Stack(name) => {
+            ("total", _) => model.file_size().unwrap_or(0) as i64,
+            ("bss", _) => model.bss() as i64,
+            _ => {
                 let found = stacks.next().flatten();
                 is_there = found.is_some();
                 let found = found.unwrap_or_default();
                 unbounded = found.unbounded;
-                (found.least as i64, "stack", name.as_str())
+                found.least as i64
             }
         };
         // A function may be in a file without its name.
-        let is_nameless =
-            stripped && matches!(of, BudgetScope::Named(_, GroupBy::Symbol | GroupBy::Namespace, _));
+        let is_nameless = stripped && matches!(by, Some(GroupBy::Symbol | GroupBy::Namespace));
         let left = most as i64 - size;
         let status = match is_there || most == 0 && !is_nameless {
             true if unbounded.is_some() => "UNBOUNDED",
@@ -249,14 +198,7 @@ pub(crate) fn answer(
             notes.push(format!("{path}: {limit} is lowered from {} to {}", count(most), count(size)));
             lowered.push((span, number));
         }
-        table.row(vec![
-            Cell::text(status),
-            u64::try_from(size).map_or(Cell::Delta(size), Cell::Number),
-            Cell::Number(most),
-            Cell::Delta(left),
-            Cell::text(kind),
-            Cell::text(name),
-        ]);
+        table.row(row![status, Cell::bytes(size), most, Cell::Delta(left), kind, name,]);
     }
     let verdict = match broken.len() {
         0 => "within the budget".to_owned(),
@@ -271,7 +213,7 @@ pub(crate) fn answer(
         }
         false => "NOTHING: the link has nothing of the name. A limit of 0 is for what must not be there.",
     };
-    if table.rows.iter().any(|r| r.first() == Some(&Cell::text("UNBOUNDED"))) {
+    if table.rows.iter().any(|r| r.first() == Some(&"UNBOUNDED".into())) {
         notes.push(
             "UNBOUNDED: the size is the least. lto-prune audit stack FILE ENTRY names the causes.".to_owned(),
         );
@@ -306,18 +248,16 @@ fn ends(module: &ModuleReport) -> Vec<String> {
 }
 
 /// The bytes of items that have a name or match a pattern; `None` if nothing does.
-fn named(model: &Model<'_>, items: &[Item], by: GroupBy, name: &str) -> Option<i64> {
+fn named(model: &Model, items: &[Item], by: GroupBy, name: &str) -> Option<i64> {
     let glob = Glob::new(name);
     if by == GroupBy::Symbol {
         let atoms = find(model, name).ok()?;
         let of = |i: &&Item| i.atom.is_some_and(|a| atoms.binary_search(&a).is_ok());
         let shown = ItemNames::new(model, by, 1);
-        let is_shared =
-            |i: &Item| i.atom.and_then(|a| model.atoms.get(a as usize)).is_some_and(|a| !a.shares.is_empty());
+        let is_shared = |i: &Item| i.atom.is_some_and(|a| !model.atom(a).shares.is_empty());
         // If several symbols share an atom, only the share with the name counts.
         let has_name = |i: &Item| {
-            let linker_name =
-                i.symbol.zip(i.atom).and_then(|(s, a)| model.atoms.get(a as usize)?.symbols.get(s));
+            let linker_name = i.symbol.zip(i.atom).and_then(|(s, a)| model.atom(a).symbols.get(s));
             linker_name
                 .is_some_and(|n| n == name || is_called(&shown.of(i), name) || glob.matches(n.as_bytes()))
         };
@@ -327,9 +267,7 @@ fn named(model: &Model<'_>, items: &[Item], by: GroupBy, name: &str) -> Option<i
     // A namespace is as deep as it is written.
     let depth = if by == GroupBy::Namespace { name.split("::").count() } else { 1 };
     let all = sums(model, items, by, depth);
-    let module = |s: &AttributedSize| {
-        s.module.filter(|_| by == GroupBy::Module).and_then(|m| model.modules.get(m as usize))
-    };
+    let module = |s: &AttributedSize| s.module(model).filter(|_| by == GroupBy::Module);
     let literally = |s: &&AttributedSize| s.name == name || module(s).is_some_and(|m| is_module(m, name));
     let by_pattern = |s: &&AttributedSize| {
         let matches = |s: &str| glob.matches(s.as_bytes());
@@ -378,16 +316,14 @@ fn sarif_document(path: &str, results: &[SarifResult]) -> String {
             "partialFingerprints": { "limit/v1": found.limit },
         })
     };
-    let document = json!({
+    document(&json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [{
             "tool": { "driver": { "name": "lto-prune", "version": env!("CARGO_PKG_VERSION"), "rules": rules } },
             "results": results.iter().map(result).collect::<Vec<serde_json::Value>>(),
         }],
-    });
-    let text = serde_json::to_string_pretty(&document).unwrap_or_default();
-    crate::terminal::json(&text).into_owned() + "\n"
+    }))
 }
 
 /// A path as a reference of RFC 3986: bytes that it reserves are percent-encoded.
@@ -445,20 +381,14 @@ mod tests {
 
     #[test]
     fn files() {
-        let found: Vec<(BudgetScope, u64)> =
+        let found: Vec<(&str, String, u64)> =
             limits("b", "bss = 1\ntotal = \"1 k\"\n[symbol]\nx = 2\n[section]\n\".text\" = 3\n")
                 .unwrap()
                 .into_iter()
-                .map(|limit| (limit.scope, limit.most))
+                .map(|limit| (KEYS[limit.key].0, limit.name, limit.most))
                 .collect();
-        let named = |key, by, name: &str| BudgetScope::Named(key, by, name.to_owned());
-        let expected = [
-            (BudgetScope::Total, 1000),
-            (BudgetScope::Bss, 1),
-            (named("section", GroupBy::Section, ".text"), 3),
-            (named("symbol", GroupBy::Symbol, "x"), 2),
-        ];
-        assert_eq!(found, expected);
+        let expected = [("total", "", 1000), ("bss", "", 1), ("section", ".text", 3), ("symbol", "x", 2)];
+        assert_eq!(found, expected.map(|(key, name, most)| (key, name.to_owned(), most)));
         let says = |text: &str, what: &str| {
             let message = limits("b.toml", text).unwrap_err().to_string();
             assert!(message.contains(what) && message.contains("b.toml"), "{message}");

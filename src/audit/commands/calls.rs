@@ -12,9 +12,10 @@ use crate::audit::commands::why::weights;
 use crate::audit::demangle::demangle;
 use crate::audit::graph::{Graph, ROOT};
 use crate::audit::model::Model;
-use crate::audit::table::{Answer, Cell, Table, count};
+use crate::audit::table::{Answer, Table, count, row};
 use crate::report::calls::{CallSiteReport, FlowReport};
 use crate::report::graph::{BY_SITE, ESCAPED};
+use crate::report::table::first_names;
 
 /// Kinds of roots that exist because of missing knowledge, each with an action.
 const ROOTS: [(&str, &str); 8] = [
@@ -49,7 +50,7 @@ struct Reachable {
 }
 
 impl Reachable {
-    fn new(model: &Model<'_>) -> Self {
+    fn new(model: &Model) -> Self {
         let graph = model.graph();
         let nodes = graph.reached(ROOT, |_, _, _| true);
         Reachable { graph, weights: weights(model), nodes }
@@ -64,7 +65,7 @@ impl Reachable {
 }
 
 /// Bytes and atoms that are live only because their address escaped.
-fn escaped(model: &Model<'_>, reachable: &Reachable) -> (u64, u64) {
+fn escaped(model: &Model, reachable: &Reachable) -> (u64, u64) {
     reachable.only_through(|n| {
         model.edges.get(n as usize).is_some_and(|e| e.flags & ESCAPED != 0)
             || model.root_of(n).is_some_and(|r| r.reason == "escaped")
@@ -86,7 +87,7 @@ fn unknown_calls(flow: &FlowReport, (bytes, atoms): (u64, u64)) -> Vec<String> {
     lines
 }
 
-pub(crate) fn limits(model: &Model<'_>, request: &Request) -> Answer {
+pub(crate) fn limits(model: &Model, request: &Request) -> Answer {
     let columns = ["limit", "severity", "places", "bytes", "first", "lifted by"];
     let mut limits =
         Table::new("limits", "code that was not understood: bytes of undivided sections", &columns);
@@ -95,16 +96,13 @@ pub(crate) fn limits(model: &Model<'_>, request: &Request) -> Answer {
     sorted.sort_by_key(|l| std::cmp::Reverse((l.bytes, l.count)));
     for limit in sorted {
         let module = limit.module.as_ref().map(|m| format!("{m}: ")).unwrap_or_default();
-        limits.row(vec![
-            Cell::text(&*limit.limit),
-            Cell::text(&*limit.severity),
-            Cell::Number(limit.count.saturating_sub(limit.start_files)),
-            match limit.bytes.saturating_sub(limit.start_file_bytes) {
-                0 => Cell::Nothing,
-                bytes => Cell::Number(bytes),
-            },
-            Cell::Text(format!("{module}{}", limit.detail)),
-            Cell::text(&*limit.lifted_by),
+        limits.row(row![
+            &*limit.limit,
+            &*limit.severity,
+            limit.count.saturating_sub(limit.start_files),
+            Some(limit.bytes.saturating_sub(limit.start_file_bytes)).filter(|bytes| *bytes > 0),
+            format!("{module}{}", limit.detail),
+            &*limit.lifted_by,
         ]);
     }
     let title = "code that is live only by roots for missing knowledge";
@@ -121,8 +119,7 @@ pub(crate) fn limits(model: &Model<'_>, request: &Request) -> Answer {
         if atoms == 0 {
             continue;
         }
-        let numbers = [bytes, atoms, count].map(Cell::Number);
-        roots.row(numbers.into_iter().chain([Cell::text(reason), Cell::text(advice)]).collect());
+        roots.row(row![bytes, atoms, count, reason, advice]);
     }
     let mut answer = Answer::default();
     let mut calls =
@@ -133,7 +130,7 @@ pub(crate) fn limits(model: &Model<'_>, request: &Request) -> Answer {
         answer.facts.push(("escaped", escaped.0.into()));
         for (cause, number) in flow.by_cause.iter().filter(|c| c.1 > 0) {
             let advice = CAUSES.iter().find(|c| c.0 == cause).map_or("", |c| c.1);
-            calls.row(vec![Cell::Number(*number), Cell::text(&**cause), Cell::text(advice)]);
+            calls.row(row![*number, &**cause, advice]);
         }
     }
     if limits.rows.is_empty() && roots.rows.is_empty() && calls.rows.is_empty() {
@@ -166,7 +163,7 @@ const FATES: [(&str, &str); 11] = [
 /// Callees that a row of a table names; of more it says how many.
 const NAMED: usize = 4;
 
-pub(crate) fn calls(model: &Model<'_>, request: &Request) -> Answer {
+pub(crate) fn calls(model: &Model, request: &Request) -> Answer {
     let mut answer = Answer::default();
     let mut table = Table::new("calls", "indirect calls of live code", &CALL_COLUMNS);
     let title = "causes of unknown callees, by the first place";
@@ -191,8 +188,7 @@ pub(crate) fn calls(model: &Model<'_>, request: &Request) -> Answer {
             candidates.sort_by_key(|c| std::cmp::Reverse(c.bytes));
             for found in candidates {
                 let words = FATES.iter().find(|fate| fate.0 == found.what).map_or("", |fate| fate.1);
-                let numbers = [found.bytes, found.atoms].map(Cell::Number);
-                fates.row(numbers.into_iter().chain([Cell::text(&*found.what), Cell::text(words)]).collect());
+                fates.row(row![found.bytes, found.atoms, &*found.what, words]);
             }
         }
     }
@@ -214,25 +210,18 @@ pub(crate) fn calls(model: &Model<'_>, request: &Request) -> Answer {
     // Stable: those of one size stay in the order of the link.
     found.sort_by_key(|(bytes, _, _)| std::cmp::Reverse(*bytes));
     for (bytes, atoms, site) in found {
-        let caller = model.atoms.get(site.caller as usize);
-        let at = caller.map(|caller| match caller.section_index == Some(site.section) {
+        let caller = model.atom(site.caller);
+        let at = match caller.section_index == Some(site.section) {
             true => place(model, caller, Some(site.offset)),
             false => format!("{} [section {}+{:#x}]", place(model, caller, None), site.section, site.offset),
-        });
-        table.row(vec![
-            Cell::Number(bytes),
-            Cell::Number(atoms),
-            Cell::Text(at.unwrap_or_default()),
-            Cell::Text(caller.map(|caller| symbol(model, caller)).unwrap_or_default()),
-            Cell::text(&*site.state),
-            Cell::Text(callees(model, site)),
-        ]);
+        };
+        table.row(row![bytes, atoms, at, symbol(model, caller), &*site.state, callees(model, site)]);
     }
     table.limit(rows(request, ROWS));
     let mut sorted: Vec<(&str, u64)> = because.into_iter().collect();
     sorted.sort_by_key(|(why, calls)| (std::cmp::Reverse(*calls), *why));
     for (why, calls) in sorted {
-        stops.row(vec![Cell::Number(calls), Cell::text(why)]);
+        stops.row(row![calls, why]);
     }
     stops.limit(rows(request, ROWS));
     answer.facts = vec![("sites", model.report.call_sites.len().into())];
@@ -247,7 +236,7 @@ fn callees_of(site: &CallSiteReport) -> BTreeSet<u32> {
 
 /// Bytes and atoms that live only through a call. `sites_of` has the number of calls from each atom to another.
 fn hanging(
-    model: &Model<'_>,
+    model: &Model,
     reachable: &Reachable,
     sites_of: &BTreeMap<(u32, u32), usize>,
     site: &CallSiteReport,
@@ -262,15 +251,16 @@ fn hanging(
 }
 
 /// The possible callees of a call, in words.
-fn callees(model: &Model<'_>, site: &CallSiteReport) -> String {
+fn callees(model: &Model, site: &CallSiteReport) -> String {
     if let Some(because) = &site.because {
         return because.clone();
     }
-    let own = site.targets.iter().filter_map(|t| model.atoms.get(t.atom as usize)).map(|a| symbol(model, a));
+    let own = site.targets.iter().map(|t| symbol(model, model.atom(t.atom)));
     let mut names: Vec<String> = own.chain(site.externals.iter().map(|e| demangle(e).into_owned())).collect();
     // Functions that can't be divided are one atom.
     names.dedup();
-    let more = names.len().saturating_sub(NAMED);
-    let named = names.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
-    if more == 0 { named } else { format!("{named}, … and {more} more") }
+    match first_names(names, NAMED) {
+        (named, 0) => named,
+        (named, more) => format!("{named}, … and {more} more"),
+    }
 }

@@ -12,38 +12,30 @@ use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::attribute::symbol;
 use crate::audit::demangle::demangle;
 use crate::audit::model::{Atom, AtomState, Model};
-use crate::audit::table::{Answer, Cell, DocumentFormat, Format, Table, count};
+use crate::audit::table::{Answer, DocumentFormat, Format, Table, count, row};
+use crate::ids::named;
 use crate::report::graph::STRUCTURAL;
 
-/// Why one function leads to another, in the order of certainty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum ReferenceKind {
-    /// The relocation or the instruction is a call.
-    Call,
-    /// Another part of the same function.
-    Part,
-    /// An indirect call whose callees are known.
-    Resolved,
-    /// The code has the address; it may call it, too.
-    Address,
-    /// An indirect call whose callees are not known.
-    Unresolved,
-    /// From the node of unresolved calls to each function that they may call.
-    AddressTaken,
+named! {
+    /// Why one function leads to another, in the order of certainty.
+    #[derive(PartialOrd, Ord)]
+    enum ReferenceKind {
+        /// The relocation or the instruction is a call.
+        Call = "call",
+        /// Another part of the same function.
+        Part = "part",
+        /// An indirect call whose callees are known.
+        Resolved = "resolved",
+        /// The code has the address; it may call it, too.
+        Address = "address",
+        /// An indirect call whose callees are not known.
+        Unresolved = "unresolved",
+        /// From the node of unresolved calls to each function that they may call.
+        AddressTaken = "address-taken",
+    }
 }
 
 impl ReferenceKind {
-    fn name(self) -> &'static str {
-        match self {
-            ReferenceKind::Call => "call",
-            ReferenceKind::Part => "part",
-            ReferenceKind::Resolved => "resolved",
-            ReferenceKind::Address => "address",
-            ReferenceKind::Unresolved => "unresolved",
-            ReferenceKind::AddressTaken => "address-taken",
-        }
-    }
-
     /// The kind of an edge of a report; `None` for one that is no reference of code.
     fn of(kind: &str) -> Option<ReferenceKind> {
         match kind {
@@ -66,8 +58,8 @@ impl ReferenceKind {
 }
 
 /// The nodes are atoms, then imports, then the one of unresolved calls.
-struct FunctionGraph<'m, 'a> {
-    model: &'m Model<'a>,
+struct FunctionGraph<'m> {
+    model: &'m Model,
     nodes: BTreeSet<u32>,
     /// (source, target, kind) with the number of places.
     edges: BTreeMap<(u32, u32, ReferenceKind), u64>,
@@ -76,32 +68,26 @@ struct FunctionGraph<'m, 'a> {
 /// The name of the node that stands for the callees of unresolved calls.
 const ANY: &str = "[any function whose address is taken]";
 
-pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
+pub(crate) fn answer(model: &Model, request: &Request) -> Answer {
     let graph = FunctionGraph::new(model);
     let mut sums: BTreeMap<ReferenceKind, u64> = BTreeMap::new();
     let columns = ["from", "to", "kind", "places", "from node", "to node"];
     let mut edges = Table::new("edges", "", &columns);
     for ((from, to, kind), places) in &graph.edges {
         *sums.entry(*kind).or_default() += 1;
-        edges.row(vec![
-            Cell::Text(graph.name(*from)),
-            Cell::Text(graph.name(*to)),
-            Cell::text(kind.name()),
-            Cell::Number(*places),
-            Cell::Text(format!("n{from}")),
-            Cell::Text(format!("n{to}")),
+        edges.row(row![
+            graph.name(*from),
+            graph.name(*to),
+            kind.name(),
+            *places,
+            format!("n{from}"),
+            format!("n{to}"),
         ]);
     }
     let mut nodes = Table::new("nodes", "nodes", &["node", "bytes", "symbol", "what", "in"]);
     for node in &graph.nodes {
         let (what, place) = graph.what(*node);
-        nodes.row(vec![
-            Cell::Text(format!("n{node}")),
-            Cell::Number(graph.bytes(*node)),
-            Cell::Text(graph.name(*node)),
-            Cell::text(what),
-            Cell::Text(place),
-        ]);
+        nodes.row(row![format!("n{node}"), graph.bytes(*node), graph.name(*node), what, place,]);
     }
     edges.limit(rows(request, ROWS));
     nodes.limit(rows(request, ROWS));
@@ -126,15 +112,14 @@ pub(crate) fn answer(model: &Model<'_>, request: &Request) -> Answer {
     }
 }
 
-impl<'m, 'a> FunctionGraph<'m, 'a> {
-    fn new(model: &'m Model<'a>) -> Self {
+impl<'m> FunctionGraph<'m> {
+    fn new(model: &'m Model) -> Self {
         let is_function = |at: u32| model.atoms.get(at as usize).is_some_and(is_kept_function);
         let mut graph = FunctionGraph { model, nodes: BTreeSet::new(), edges: BTreeMap::new() };
         graph.nodes = (0..model.atoms.len() as u32).filter(|at| is_function(*at)).collect();
         let mut taken: BTreeSet<u32> = BTreeSet::new();
         for edge in model.edges.iter().chain(&model.import_edges) {
-            let name = model.kinds.get(usize::from(edge.kind)).map(|kind| &**kind).unwrap_or_default();
-            let Some(kind) = ReferenceKind::of(name) else { continue };
+            let Some(kind) = ReferenceKind::of(model.kind(edge)) else { continue };
             let target_is_function = is_function(edge.to) || model.import(edge.to).is_some();
             // The structure of objects takes no address.
             let from_data = !is_function(edge.from);
@@ -161,7 +146,7 @@ impl<'m, 'a> FunctionGraph<'m, 'a> {
                 graph.add(site.caller, target, ReferenceKind::Resolved, 1);
             }
             for name in &site.externals {
-                let imports = (model.atoms.len() as u32..).zip(&model.imports);
+                let imports = (model.atoms.len() as u32..).zip(&model.report.imports);
                 if let Some((import, _)) = imports.into_iter().find(|i| i.1.symbol == *name) {
                     graph.add(site.caller, import, ReferenceKind::Resolved, 1);
                 }
@@ -174,7 +159,7 @@ impl<'m, 'a> FunctionGraph<'m, 'a> {
     }
 
     fn any(&self) -> u32 {
-        (self.model.atoms.len() + self.model.imports.len()) as u32
+        (self.model.atoms.len() + self.model.report.imports.len()) as u32
     }
 
     fn add(&mut self, from: u32, to: u32, kind: ReferenceKind, places: u64) {
@@ -193,11 +178,8 @@ impl<'m, 'a> FunctionGraph<'m, 'a> {
     /// The kind of a node, and its module or library.
     fn what(&self, node: u32) -> (&'static str, String) {
         match (self.model.atoms.get(node as usize), self.model.import(node)) {
-            (Some(atom), _) => {
-                let module = self.model.modules.get(atom.module as usize).map(|m| m.short());
-                ("function", module.unwrap_or_default())
-            }
-            (None, Some(import)) => ("import", import.definer.name().to_owned()),
+            (Some(atom), _) => ("function", self.model.module_name(atom)),
+            (None, Some(import)) => ("import", import.definer().to_owned()),
             (None, None) => ("unknown", String::new()),
         }
     }
@@ -257,6 +239,6 @@ impl<'m, 'a> FunctionGraph<'m, 'a> {
     }
 }
 
-fn is_kept_function(atom: &Atom<'_>) -> bool {
+fn is_kept_function(atom: &Atom) -> bool {
     atom.kind == "code" && atom.state == AtomState::Kept && atom.size > 0
 }

@@ -19,36 +19,26 @@ use crate::audit::evidence::names::{DebugName, SymbolForms, WantedFunction};
 use crate::audit::evidence::{
     ArchiveFunction, CodeSymbol, LinkedProgram, UndescribedCode, archive_functions,
 };
-use crate::audit::find::{find, is_module};
+use crate::audit::find::{find, is_module, modules_and_symbols};
 use crate::audit::graph::{NumberedEdge, ROOT};
-use crate::audit::model::{AtomState, Definer, Model};
-use crate::audit::table::{Answer, Cell, DocumentFormat, Format, Table, count};
+use crate::audit::model::{Atom, AtomState, Model};
+use crate::audit::table::{Answer, Cell, DocumentFormat, Format, Table, count, document};
 use crate::error::{Error, Result, Stage};
 use crate::hashing;
+use crate::ids::named;
+use crate::report::table::first_names;
 
-/// Whether the code of a function is in the program, the surest reason against its absence first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum PresenceVerdict {
-    Reachable,
-    Present,
-    Inlined,
-    Imported,
-    Unknown,
-    Removed,
-    Absent,
-}
-
-impl PresenceVerdict {
-    fn name(self) -> &'static str {
-        match self {
-            PresenceVerdict::Reachable => "reachable",
-            PresenceVerdict::Present => "present",
-            PresenceVerdict::Inlined => "inlined",
-            PresenceVerdict::Imported => "imported",
-            PresenceVerdict::Unknown => "unknown",
-            PresenceVerdict::Removed => "removed",
-            PresenceVerdict::Absent => "absent",
-        }
+named! {
+    /// Whether the code of a function is in the program, the surest reason against its absence first.
+    #[derive(PartialOrd, Ord)]
+    enum PresenceVerdict {
+        Reachable = "reachable",
+        Present = "present",
+        Inlined = "inlined",
+        Imported = "imported",
+        Unknown = "unknown",
+        Removed = "removed",
+        Absent = "absent",
     }
 }
 
@@ -83,9 +73,6 @@ impl PresenceFinding {
 }
 
 /// The symbols of the question, in its order.
-///
-/// # Errors
-/// The file with the list can't be read or is empty.
 pub(crate) fn names(request: &Request) -> Result<Vec<String>> {
     let mut names: Vec<String> = request.names.iter().map(|n| n.to_string_lossy().into_owned()).collect();
     if let Some(path) = request.value("from") {
@@ -100,18 +87,14 @@ pub(crate) fn names(request: &Request) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The answer.
-///
-/// # Errors
-/// The time of the document is malformed.
 pub(crate) fn answer(
-    model: &Model<'_>,
+    model: &Model,
     program: Result<&LinkedProgram, &String>,
     names: &[String],
     request: &Request,
     env: &Environment<'_>,
 ) -> Result<Answer> {
-    let link = AuditedLink::new(model, program, request.value("scope") == Some("file"));
+    let link = PresenceQuestion::new(model, program, request.value("scope") == Some("file"));
     let findings: Vec<PresenceFinding> = names.iter().map(|name| link.finding(name)).collect();
     let mut table = Table::new("symbols", "", &["symbol", "verdict", "proved", "because"]);
     let mut paths = Table::new("paths", "shortest paths", &["symbol", "reference", "place", "to"]);
@@ -126,8 +109,8 @@ pub(crate) fn answer(
             _ => "",
         };
         let cells = [&*finding.name, finding.verdict.name(), proved, &finding.because];
-        table.row(cells.map(Cell::text).to_vec());
-        link.question.steps(&finding.path, &mut paths, Some(Cell::text(&*finding.name)));
+        table.row(cells.map(Cell::from).to_vec());
+        link.question.steps(&finding.path, &mut paths, Some(finding.name.as_str().into()));
         for doubt in finding.doubts.iter().filter(|_| finding.verdict >= PresenceVerdict::Removed) {
             doubts.entry(doubt).or_default().push(&finding.name);
         }
@@ -160,9 +143,9 @@ pub(crate) fn answer(
 }
 
 /// A link with the tables that every symbol needs.
-struct AuditedLink<'m, 'a> {
-    model: &'m Model<'a>,
-    question: QueryGraph<'m, 'a>,
+struct PresenceQuestion<'m> {
+    model: &'m Model,
+    question: QueryGraph<'m>,
     program: Option<&'m LinkedProgram>,
     file_alone: bool,
     /// By atom: whether the file has it, and the names of its symbols.
@@ -181,16 +164,14 @@ struct AuditedLink<'m, 'a> {
     doubts: Vec<String>,
 }
 
-impl<'m, 'a> AuditedLink<'m, 'a> {
-    fn new(model: &'m Model<'a>, program: Result<&'m LinkedProgram, &String>, file_alone: bool) -> Self {
-        let forms = |symbols: &'m [_]| {
-            symbols.iter().map(|s: &std::borrow::Cow<'a, str>| SymbolForms::new(s)).collect()
+impl<'m> PresenceQuestion<'m> {
+    fn new(model: &'m Model, program: Result<&'m LinkedProgram, &String>, file_alone: bool) -> Self {
+        let forms = |symbols: &'m [_]| symbols.iter().map(|s: &String| SymbolForms::new(s)).collect();
+        let of_runtime = |a: &Atom| model.module_of(a).is_runtime();
+        let names = |is: &dyn Fn(&Atom) -> bool| -> BTreeSet<&'m str> {
+            model.atoms.iter().filter(|a| is(a)).flat_map(|a| a.symbols.iter().map(String::as_str)).collect()
         };
-        let of_runtime = |a: &u32| model.modules.get(*a as usize).is_some_and(|m| m.is_runtime());
-        let names = |is: &dyn Fn(&crate::audit::model::Atom<'a>) -> bool| -> BTreeSet<&'m str> {
-            model.atoms.iter().filter(|a| is(a)).flat_map(|a| a.symbols.iter().map(|s| &**s)).collect()
-        };
-        let mut link = AuditedLink {
+        let mut link = PresenceQuestion {
             model,
             question: QueryGraph::new(model, &[], &[], &[]),
             program: program.ok(),
@@ -201,15 +182,15 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
                 .map(|p| p.symbols.iter().map(|s| SymbolForms::new(&s.name)).collect())
                 .unwrap_or_default(),
             in_archives: OnceCell::new(),
-            imports: model.imports.iter().map(|i| SymbolForms::new(&i.symbol)).collect(),
-            runtime: names(&|a| of_runtime(&a.module)),
+            imports: model.report.imports.iter().map(|i| SymbolForms::new(&i.symbol)).collect(),
+            runtime: names(&of_runtime),
             stubs: names(&|a| model.report.pruned && a.state == AtomState::Stub),
             doubts: Vec::new(),
         };
-        let opaque = model.modules.iter().find(|m| m.kind == "opaque");
+        let opaque = model.report.modules.iter().find(|m| m.kind == "opaque");
         link.doubts.extend(opaque.map(|m| format!("{} was not analysed", m.short())));
-        let in_runtime_section = |a: &&crate::audit::model::Atom<'a>| {
-            matches!(&*a.section, ".init" | ".fini") && a.state == AtomState::Kept && !of_runtime(&a.module)
+        let in_runtime_section = |a: &&Atom| {
+            matches!(&*a.section, ".init" | ".fini") && a.state == AtomState::Kept && !of_runtime(a)
         };
         let other = model.atoms.iter().find(in_runtime_section);
         link.doubts.extend(
@@ -231,9 +212,7 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
     fn atoms(&self, name: &str) -> (Vec<usize>, WantedFunction, bool) {
         let has = |wanted: &WantedFunction, module: &str| -> Vec<usize> {
             let is_of = |at: &usize| {
-                let module_of =
-                    self.model.atoms.get(*at).and_then(|a| self.model.modules.get(a.module as usize));
-                module.is_empty() || module_of.is_some_and(|m| is_module(m, module))
+                module.is_empty() || is_module(self.model.module_of(&self.model.atoms[*at]), module)
             };
             let named = self.symbols.iter().enumerate().filter(|(_, s)| s.iter().any(|s| wanted.is(s)));
             named.map(|(at, _)| at).filter(is_of).collect()
@@ -243,12 +222,9 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
         if !found.is_empty() {
             return (found, whole, false);
         }
-        for (at, _) in name.match_indices(':') {
-            let (module, symbol) =
-                (name.get(..at).unwrap_or_default(), name.get(at + 1..).unwrap_or_default());
+        for (module, symbol) in modules_and_symbols(name) {
             let wanted = WantedFunction::new(symbol);
-            let found =
-                if module.is_empty() || symbol.is_empty() { Vec::new() } else { has(&wanted, module) };
+            let found = has(&wanted, module);
             if !found.is_empty() {
                 return (found, wanted, true);
             }
@@ -257,78 +233,77 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
     }
 
     fn finding(&self, name: &str) -> PresenceFinding {
+        let (mut doubts, mut path) = (self.doubts.clone(), Vec::new());
+        let (verdict, because) = self.verdict(name, &mut doubts, &mut path);
+        PresenceFinding { name: name.to_owned(), verdict, because, doubts, path }
+    }
+
+    /// The verdict with its reason; the doubts and a shortest path to the function are added.
+    fn verdict(
+        &self,
+        name: &str,
+        doubts: &mut Vec<String>,
+        shortest: &mut Vec<NumberedEdge>,
+    ) -> (PresenceVerdict, String) {
         let (atoms, wanted, of_module) = self.atoms(name);
-        let finding = |verdict, because: String, doubts, path| PresenceFinding {
-            name: name.to_owned(),
-            verdict,
-            because,
-            doubts,
-            path,
-        };
-        let mut doubts = self.doubts.clone();
         let by_name = self.by_name(&wanted);
-        let (copies, removed_copies) = self.inlined(&wanted, &mut doubts);
+        let (copies, removed_copies) = self.inlined(&wanted, doubts);
         let also = if copies.is_empty() { String::new() } else { format!("; inlined into {copies}") };
         let model = self.model;
-        let atom = |at: usize| model.atoms.get(at);
+        let atom = |at: usize| &model.atoms[at];
         let in_file = |at: &&usize| {
-            let stub = model.report.pruned && atom(**at).is_some_and(|a| a.state == AtomState::Stub);
+            let stub = model.report.pruned && atom(**at).state == AtomState::Stub;
             self.present.get(**at) == Some(&true) && !stub
         };
         let kept: Vec<usize> = atoms.iter().filter(in_file).copied().collect();
-        let at = |list: &[usize]| some(list.iter().filter_map(|at| Some(place(model, atom(*at)?, None))));
+        let at = |list: &[usize]| some(list.iter().map(|at| place(model, atom(*at), None)));
         let paths = kept
             .iter()
             .filter_map(|at| self.question.graph.shortest(ROOT, Model::node(*at as u32), |_, _, _| true));
         if let Some(path) = paths.min_by_key(Vec::len) {
-            let shared = kept.iter().filter_map(|at| atom(*at)).map(|a| a.shares.len()).max().unwrap_or(0);
+            let shared = kept.iter().map(|at| atom(*at).shares.len()).max().unwrap_or(0);
             let whole = match shared {
                 0 => String::new(),
                 n => format!(", in a section that was left whole with {} symbols", count(n as u64)),
             };
-            return finding(PresenceVerdict::Reachable, format!("{}{whole}{also}", at(&kept)), doubts, path);
+            *shortest = path;
+            return (PresenceVerdict::Reachable, format!("{}{whole}{also}", at(&kept)));
         }
         if !kept.is_empty() {
             let why = match model.report.pruned {
                 true => "no path to it is known".to_owned(),
                 false => format!("nothing refers to it; {}", model.report.why_not_pruned()),
             };
-            return finding(
-                PresenceVerdict::Present,
-                format!("{}: {why}{also}", at(&kept)),
-                doubts,
-                Vec::new(),
-            );
+            return (PresenceVerdict::Present, format!("{}: {why}{also}", at(&kept)));
         }
         let used = self.imports.iter().zip(model.used_imports()).filter(|(forms, _)| wanted.is(forms));
-        let used: Vec<_> =
-            used.map(|(_, used)| used).filter(|used| used.0.definer != Definer::Nobody).collect();
+        let used: Vec<_> = used.map(|(_, used)| used).filter(|used| used.0.definer() != "nothing").collect();
         if let Some((import, edges)) = used.first() {
-            let users = edges.iter().filter_map(|e| Some(symbol(model, atom(e.from as usize)?)));
-            let by = format!("{} defines it; used by {}{also}", import.definer.name(), some(users));
-            return finding(PresenceVerdict::Imported, by, doubts, Vec::new());
+            let users = edges.iter().map(|e| symbol(model, model.atom(e.from)));
+            let by = format!("{} defines it; used by {}{also}", import.definer(), some(users));
+            return (PresenceVerdict::Imported, by);
         }
         if let Some(found) = by_name {
             if !of_module {
-                return finding(PresenceVerdict::Present, format!("{found}{also}"), doubts, Vec::new());
+                return (PresenceVerdict::Present, format!("{found}{also}"));
             }
             doubts.push(format!("{found}, perhaps of another module"));
         }
         if !copies.is_empty() {
-            return finding(PresenceVerdict::Inlined, format!("into {copies}"), doubts, Vec::new());
+            return (PresenceVerdict::Inlined, format!("into {copies}"));
         }
         if !model.report.analysed || model.report.linked != "succeeded" {
             let because = format!("the link was not analysed; {}", model.report.why_not_pruned());
-            return finding(PresenceVerdict::Unknown, because, doubts, Vec::new());
+            return (PresenceVerdict::Unknown, because);
         }
-        self.undescribed(&atoms, &mut doubts);
+        self.undescribed(&atoms, doubts);
         if atoms.is_empty() && removed_copies {
             let because = "it was inlined into code that was removed, and nowhere else".to_owned();
-            return finding(PresenceVerdict::Removed, because, doubts, Vec::new());
+            return (PresenceVerdict::Removed, because);
         }
         if let Some(member) = self.not_loaded(&wanted).filter(|_| atoms.is_empty()) {
             let because = format!("{member} defines it and was not loaded");
-            return finding(PresenceVerdict::Absent, because, doubts, Vec::new());
+            return (PresenceVerdict::Absent, because);
         }
         if atoms.is_empty() {
             let libraries = self.program.map(|p| p.libraries.join(", ")).unwrap_or_default();
@@ -338,20 +313,20 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
                 ));
             }
             let message = find(model, name).err().map(|e| e.message).unwrap_or_default();
-            return finding(PresenceVerdict::Absent, message, doubts, Vec::new());
+            return (PresenceVerdict::Absent, message);
         }
-        let data = atoms.iter().filter_map(|at| atom(*at)).any(|a| a.kind != "code");
+        let data = atoms.iter().any(|at| atom(*at).kind != "code");
         doubts.extend(data.then(|| "it is data, of which copies are not known".to_owned()));
-        let stub = atoms.iter().filter_map(|at| atom(*at)).any(|a| a.state == AtomState::Stub);
+        let stub = atoms.iter().any(|at| atom(*at).state == AtomState::Stub);
         let trap = if stub { "; a trap stands in its place" } else { "" };
-        finding(PresenceVerdict::Removed, format!("{}{trap}", at(&atoms)), doubts, Vec::new())
+        (PresenceVerdict::Removed, format!("{}{trap}", at(&atoms)))
     }
 
     /// A member of an archive of the link that defines the function, if no module does.
     fn not_loaded(&self, wanted: &WantedFunction) -> Option<&str> {
         let functions = self.in_archives.get_or_init(|| {
             let archives: BTreeSet<&str> =
-                self.model.modules.iter().filter_map(|m| m.archive.as_deref()).collect();
+                self.model.report.modules.iter().filter_map(|m| m.archive.as_deref()).collect();
             archive_functions(&archives.into_iter().collect::<Vec<_>>())
         });
         let found = functions.iter().find(|f| wanted.is(&SymbolForms::new(&f.name)));
@@ -396,9 +371,8 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
     /// Add a doubt if some code has no debug information, so that it may hold inlined copies of these atoms.
     fn undescribed(&self, atoms: &[usize], doubts: &mut Vec<String>) {
         let Some(program) = self.program else { return };
-        let modules = |at: &usize| self.model.modules.get(self.model.atoms.get(*at)?.module as usize);
         // Start files are no part of a program's sources, unless the question is about them.
-        let is_of_runtime = atoms.iter().filter_map(modules).any(|m| m.is_runtime());
+        let is_of_runtime = atoms.iter().any(|at| self.model.module_of(&self.model.atoms[*at]).is_runtime());
         let is_known = |symbol: &CodeSymbol| {
             self.is_stub(program, &symbol.name, symbol.address)
                 || !is_of_runtime && self.runtime.contains(&*symbol.name)
@@ -425,7 +399,7 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
         let sentences: Vec<String> = findings.iter().map(PresenceFinding::sentence).collect();
         let mut text = sentences.join(" ");
         if proved {
-            let hash = self.model.file_hash.as_deref().unwrap_or_default();
+            let hash = self.model.report.file.as_ref().map(|file| &*file.blake3).unwrap_or_default();
             text += &format!(
                 " No symbol, function or inlined copy of this name is in the file {} (blake3 {hash}), whose code is described by debug \
                  information except for start files of the compiler.",
@@ -444,11 +418,10 @@ impl<'m, 'a> AuditedLink<'m, 'a> {
 
 /// The first three of some names.
 fn some(names: impl Iterator<Item = String>) -> String {
-    const MOST: usize = 3;
-    let names: Vec<String> = names.collect();
-    let more = names.len().saturating_sub(MOST);
-    let named = names.into_iter().take(MOST).collect::<Vec<_>>().join(", ");
-    if more == 0 { named } else { format!("{named} and {} more", count(more as u64)) }
+    match first_names(names, 3) {
+        (named, 0) => named,
+        (named, more) => format!("{named} and {} more", count(more as u64)),
+    }
 }
 
 /// Seconds from 1970 to the year 10000, whose dates RFC 3339 can't write.
@@ -462,10 +435,6 @@ struct VexStatement {
     text: String,
 }
 
-/// The document.
-///
-/// # Errors
-/// The time that was given is malformed.
 fn vex_document(
     format: DocumentFormat,
     statement: &VexStatement,
@@ -534,8 +503,7 @@ fn vex_document(
             })
         }
     };
-    let text = serde_json::to_string_pretty(&value).unwrap_or_default();
-    Ok(crate::terminal::json(&text).into_owned() + "\n")
+    Ok(document(&value))
 }
 
 fn tool() -> String {

@@ -3,19 +3,20 @@
 //! The lines of `top` add up to the length of the file, and those of `diff` to the difference of the files; both sums are checked. Bytes of
 //! `garbage` are those of the input, with zero-initialised memory.
 
+use std::collections::BTreeMap;
+
 use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::attribute::{AttributedSize, GroupBy, Item, View, divide, items, sums, symbol};
 use crate::audit::matching;
 use crate::audit::matching::FileMatching;
 use crate::audit::model::{Atom, AtomState, Model, ModuleReport};
-use crate::audit::table::{Answer, Cell, Format, Table, count};
+use crate::audit::table::{Answer, Cell, Format, Table, count, row};
 use crate::error::{Error, Result, Stage};
+use crate::report::table::first_names;
 
 /// The answer.
-///
-/// # Errors
-/// The report says nothing of the linked file.
-pub(crate) fn top(model: &Model<'_>, request: &Request) -> Result<Answer> {
+/// An error if the report says nothing of the linked file.
+pub(crate) fn top(model: &Model, request: &Request) -> Result<Answer> {
     let view = View::new(&[model], request.has("all"), request.has("bss"));
     let items = items(model, view)?;
     let total = items.iter().map(|i| i.bytes).sum::<i64>();
@@ -39,7 +40,7 @@ pub(crate) fn top(model: &Model<'_>, request: &Request) -> Result<Answer> {
         ));
     }
     notes.extend(model.report.unwind_sentence().filter(|_| !request.has("bss")));
-    let zero: u64 = model.parts.iter().filter(|p| p.category == "bss").map(|p| p.size).sum();
+    let zero = model.bss();
     if model.elf.is_some() {
         notes.push(nobody(model, &items, total));
     }
@@ -47,7 +48,7 @@ pub(crate) fn top(model: &Model<'_>, request: &Request) -> Result<Answer> {
     answer.facts = vec![
         ("output", model.report.output.as_str().into()),
         ("pruned", model.report.pruned.into()),
-        ("size", model.file_size.into()),
+        ("size", model.file_size().into()),
         ("loaded", View::Loaded.size(model).into()),
         ("bss", zero.into()),
     ];
@@ -58,7 +59,7 @@ pub(crate) fn top(model: &Model<'_>, request: &Request) -> Result<Answer> {
         Some(kind) => format!("{} ({})", model.report.output, kind.name()),
         None => format!("{} ({linker}, level {level}{pruned})", model.report.output),
     };
-    let (size, zero) = (count(model.file_size.unwrap_or(0)), count(zero));
+    let (size, zero) = (count(model.file_size().unwrap_or(0)), count(zero));
     answer.lines.push(match view {
         View::Zero => format!("{what}: {zero} bytes of zero-initialised memory"),
         View::File => format!("{what}: all {size} bytes of the file; {zero} more of zero-initialised memory (--bss)"),
@@ -70,89 +71,52 @@ pub(crate) fn top(model: &Model<'_>, request: &Request) -> Result<Answer> {
     Ok(answer)
 }
 
-fn grouped(model: &Model<'_>, sums: &[AttributedSize], by: GroupBy, total: i64) -> Table {
-    let column = GroupBy::ALL.iter().find(|b| b.1 == by).map_or("namespace", |b| b.0);
-    let by_symbol = by == GroupBy::Symbol;
-    let mut columns = vec!["bytes", "%"];
-    columns.extend(if by_symbol { [column, "module"] } else { ["atoms", column] });
-    let mut table = Table::new("top", "", &columns);
+fn grouped(model: &Model, sums: &[AttributedSize], by: GroupBy, total: i64) -> Table {
+    let mut table = Table::new("top", "", &["bytes", "%", "atoms", by.column(), "module"]);
+    let share = |bytes: i64| Cell::share(bytes, total.unsigned_abs());
     for sum in sums {
-        let name = Cell::text(sum.name.clone());
-        let module = sum.module.and_then(|m| model.modules.get(m as usize));
-        let mut row = vec![Cell::Delta(0), Cell::share(sum.bytes, total.unsigned_abs())];
-        row.extend(match by_symbol {
-            true => [name, Cell::text(module.map(|m| m.short()).unwrap_or_default())],
-            false => [Cell::Number(sum.atoms), name],
-        });
-        if let Some(bytes) = row.first_mut() {
-            *bytes = bytes_of(sum.bytes);
-        }
-        table.row(row);
+        let module = sum.module(model).map(ModuleReport::short).unwrap_or_default();
+        table.row(row![Cell::bytes(sum.bytes), share(sum.bytes), sum.atoms, &sum.name, module]);
     }
-    let mut row = vec![bytes_of(total), Cell::share(total, total.unsigned_abs())];
-    row.extend(match by_symbol {
-        true => [Cell::text("total"), Cell::Nothing],
-        false => [Cell::Number(sums.iter().map(|s| s.atoms).sum()), Cell::text("total")],
-    });
-    table.total = Some(row);
-    table
+    let atoms = sums.iter().map(|s| s.atoms).sum::<u64>();
+    table.total = Some(row![Cell::bytes(total), share(total), atoms, "total", Cell::Nothing]);
+    table.without(if by == GroupBy::Symbol { "atoms" } else { "module" })
 }
 
 /// The sections of the file as in `size -A`, and the other parts of the file.
-fn sections(model: &Model<'_>, view: View) -> Table {
+fn sections(model: &Model, view: View) -> Table {
     let total = view.size(model);
     let mut table = Table::new("top", "", &["bytes", "%", "size", "address", "section", "category"]);
-    let mut parts: Vec<_> = model.parts.iter().filter(|p| p.what != "padding").collect();
+    let mut parts: Vec<_> = model.parts().iter().filter(|p| p.what != "padding").collect();
     match view {
         View::Zero => parts.retain(|p| p.category == "bss"),
         View::Loaded => parts.retain(|p| p.loaded),
         View::File => {}
     }
     parts.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(b.size.cmp(&a.size)).then(a.name.cmp(&b.name)));
-    let padding: u64 = model.parts.iter().filter(|p| p.what == "padding").map(|p| view.bytes(p)).sum();
+    let padding: u64 = model.parts().iter().filter(|p| p.what == "padding").map(|p| view.bytes(p)).sum();
     let share = |bytes: u64| Cell::share(bytes as i64, total);
     for part in parts {
         let bytes = view.bytes(part);
-        let address =
-            if part.address == 0 { Cell::Nothing } else { Cell::Text(format!("{:#x}", part.address)) };
-        let (name, category) = (Cell::text(&*part.name), Cell::text(&*part.category));
-        table.row(vec![Cell::Number(bytes), share(bytes), Cell::Number(part.size), address, name, category]);
+        let address = (part.address != 0).then(|| format!("{:#x}", part.address));
+        table.row(row![bytes, share(bytes), part.size, address, &part.name, &*part.category]);
     }
     if padding > 0 {
-        let (name, category) = (Cell::text("[padding]"), Cell::text("padding"));
-        let row =
-            vec![Cell::Number(padding), share(padding), Cell::Number(padding), Cell::Nothing, name, category];
-        table.row(row);
+        table.row(row![padding, share(padding), padding, Cell::Nothing, "[padding]", "padding"]);
     }
-    let row = vec![
-        Cell::Number(total),
-        share(total),
-        Cell::Nothing,
-        Cell::Nothing,
-        Cell::text("total"),
-        Cell::Nothing,
-    ];
-    table.total = Some(row);
+    table.total = Some(row![total, share(total), Cell::Nothing, Cell::Nothing, "total", Cell::Nothing]);
     table
 }
 
 /// How many of the bytes belong to no symbol and no source file, in a sentence.
-fn nobody(model: &Model<'_>, items: &[Item], total: i64) -> String {
-    let is_nobodys = |i: &&Item| {
-        let atom = i.atom.and_then(|a| model.atoms.get(a as usize));
-        atom.is_none_or(|a| a.symbols.is_empty())
-    };
+fn nobody(model: &Model, items: &[Item], total: i64) -> String {
+    let is_nobodys = |i: &&Item| i.atom.is_none_or(|a| model.atom(a).symbols.is_empty());
     let bytes = items.iter().filter(is_nobodys).map(|i| i.bytes).sum::<i64>().unsigned_abs();
     let share = bytes as f64 * 100.0 / (total.max(1) as f64);
     format!(
         "{} bytes ({share:.1}%) belong to no symbol. Data without one is counted for the first function or object that refers to it.",
         count(bytes)
     )
-}
-
-/// Bytes are negative only where the linker took some out.
-fn bytes_of(bytes: i64) -> Cell {
-    u64::try_from(bytes).map_or(Cell::Delta(bytes), Cell::Number)
 }
 
 /// The numbers of the modules and archives of two links, by position; a file of both has one number, see [`matching`].
@@ -162,8 +126,8 @@ struct MatchedFiles {
 }
 
 impl MatchedFiles {
-    fn new(old: &Model<'_>, new: &Model<'_>) -> MatchedFiles {
-        let modules = |model: &Model<'_>| model.modules.iter().map(ModuleReport::full).collect::<Vec<_>>();
+    fn new(old: &Model, new: &Model) -> MatchedFiles {
+        let modules = |model: &Model| model.report.modules.iter().map(ModuleReport::full).collect::<Vec<_>>();
         MatchedFiles {
             modules: matching::files(&modules(old), &modules(new)),
             archives: matching::files(&archives(old), &archives(new)),
@@ -172,86 +136,62 @@ impl MatchedFiles {
 }
 
 /// The archives of a link, each once, by name.
-fn archives(model: &Model<'_>) -> Vec<String> {
-    let mut found: Vec<String> = model.modules.iter().filter_map(|m| m.archive.as_ref()).cloned().collect();
+fn archives(model: &Model) -> Vec<String> {
+    let mut found: Vec<String> =
+        model.report.modules.iter().filter_map(|m| m.archive.as_ref()).cloned().collect();
     found.sort_unstable();
     found.dedup();
     found
 }
 
-/// A name, the number of the file that it is of, if it is of one, and the bytes.
-type NamedBytes = (String, Option<u32>, i64);
+/// A name, and the number of the file that it is of, if it is of one.
+type NameInFile = (String, Option<u32>);
 
 /// The sizes by name and file, each once.
 fn named(
-    model: &Model<'_>,
+    model: &Model,
     files: &MatchedFiles,
     is_old: bool,
     request: &Request,
     view: View,
-) -> Result<Vec<NamedBytes>> {
+) -> Result<BTreeMap<NameInFile, i64>> {
     let items = items(model, view)?;
     let list = sums(model, &items, request.by, request.depth.unwrap_or(1));
     let side =
         |matched: &FileMatching, at: usize| if is_old { &matched.old } else { &matched.new }.get(at).copied();
     let archives = archives(model);
-    let of = |sum: &AttributedSize| match request.by {
-        GroupBy::Symbol => (sum.name.clone(), sum.module.and_then(|m| side(&files.modules, m as usize))),
-        GroupBy::Module => match sum.module.and_then(|m| side(&files.modules, m as usize)) {
-            Some(file) => (String::new(), Some(file)),
-            None => (sum.name.clone(), None),
-        },
-        GroupBy::Archive => {
-            match archives.binary_search(&sum.name).ok().and_then(|a| side(&files.archives, a)) {
-                Some(file) => (String::new(), Some(file)),
-                None => (sum.name.clone(), None),
-            }
-        }
-        _ => (sum.name.clone(), None),
+    let of = |sum: &AttributedSize| {
+        let file = match request.by {
+            GroupBy::Symbol | GroupBy::Module => sum.module.and_then(|m| side(&files.modules, m as usize)),
+            GroupBy::Archive => archives.binary_search(&sum.name).ok().and_then(|a| side(&files.archives, a)),
+            _ => None,
+        };
+        // The number of a file stands for its name.
+        let is_file = request.by != GroupBy::Symbol && file.is_some();
+        (if is_file { String::new() } else { sum.name.clone() }, file)
     };
-    let mut found: Vec<NamedBytes> = Vec::with_capacity(list.len());
-    for sum in &list {
-        let (name, file) = of(sum);
-        found.push((name, file, sum.bytes));
-    }
-    found.sort_unstable();
     // The bytes of items with the same name are added.
-    let mut joined: Vec<NamedBytes> = Vec::with_capacity(found.len());
-    for (name, file, bytes) in found {
-        match joined.last_mut() {
-            Some(last) if (&last.0, last.1) == (&name, file) => last.2 += bytes,
-            _ => joined.push((name, file, bytes)),
-        }
+    let mut found: BTreeMap<NameInFile, i64> = BTreeMap::new();
+    for sum in &list {
+        *found.entry(of(sum)).or_default() += sum.bytes;
     }
-    Ok(joined)
+    Ok(found)
 }
 
-/// The answer.
-///
-/// # Errors
-/// A report says nothing of its file, or the differences don't add up.
-pub(crate) fn diff(old: &Model<'_>, new: &Model<'_>, request: &Request) -> Result<Answer> {
+/// An error if a report says nothing of its file, or the differences don't add up.
+pub(crate) fn diff(old: &Model, new: &Model, request: &Request) -> Result<Answer> {
     let files = MatchedFiles::new(old, new);
     let view = View::new(&[old, new], request.has("all"), request.has("bss"));
-    let (before, after) =
-        (named(old, &files, true, request, view)?, named(new, &files, false, request, view)?);
-    let total = |list: &[NamedBytes]| list.iter().map(|r| r.2).sum::<i64>();
-    let (old_total, new_total) = (total(&before), total(&after));
+    let before = named(old, &files, true, request, view)?;
+    let after = named(new, &files, false, request, view)?;
+    let (old_total, new_total) = (before.values().sum::<i64>(), after.values().sum::<i64>());
+    let mut both: BTreeMap<NameInFile, [i64; 2]> = BTreeMap::new();
+    for (side, list) in [before, after].into_iter().enumerate() {
+        list.into_iter().for_each(|(name, bytes)| both.entry(name).or_default()[side] = bytes);
+    }
+    let names = if request.by == GroupBy::Archive { &files.archives.names } else { &files.modules.names };
     let mut changes: Vec<(String, String, i64, i64)> = Vec::new();
-    let (mut one, mut two) = (before.into_iter().peekable(), after.into_iter().peekable());
-    loop {
-        let order = match (one.peek(), two.peek()) {
-            (Some(a), Some(b)) => (&a.0, a.1).cmp(&(&b.0, b.1)),
-            (Some(_), None) => std::cmp::Ordering::Less,
-            (None, Some(_)) => std::cmp::Ordering::Greater,
-            (None, None) => break,
-        };
-        let left = if order.is_le() { one.next() } else { None };
-        let right = if order.is_ge() { two.next() } else { None };
-        let bytes = |row: &Option<NamedBytes>| row.as_ref().map_or(0, |r| r.2);
-        let (from, to) = (bytes(&left), bytes(&right));
-        let Some((name, file, _)) = left.or(right) else { continue };
-        let names = if request.by == GroupBy::Archive { &files.archives.names } else { &files.modules.names };
+    for ((name, file), [from, to]) in both {
         let file = file.and_then(|f| names.get(f as usize).cloned()).unwrap_or_default();
         changes.push(if name.is_empty() { (file, String::new(), from, to) } else { (name, file, from, to) });
     }
@@ -272,16 +212,11 @@ pub(crate) fn diff(old: &Model<'_>, new: &Model<'_>, request: &Request) -> Resul
 fn table(
     changes: &[(String, String, i64, i64)],
     totals: [i64; 2],
-    models: [&Model<'_>; 2],
+    models: [&Model; 2],
     request: &Request,
     view: View,
 ) -> Answer {
-    let by_symbol = request.by == GroupBy::Symbol;
-    let column = GroupBy::ALL.iter().find(|b| b.1 == request.by).map_or("namespace", |b| b.0);
-    let mut columns = vec!["change", "old", "new", "what", column];
-    columns.extend(by_symbol.then_some("module"));
-    let mut table = Table::new("diff", "", &columns);
-    let number = |n: i64| u64::try_from(n).map_or(Cell::Delta(n), Cell::Number);
+    let mut table = Table::new("diff", "", &["change", "old", "new", "what", request.by.column(), "module"]);
     let [mut added, mut removed, mut grown, mut shrunk] = [0i64; 4];
     for (name, module, from, to) in changes {
         let change = to - from;
@@ -292,17 +227,15 @@ fn table(
             _ => ("shrunk", &mut shrunk),
         };
         *sum += change;
-        let mut row =
-            vec![Cell::Delta(change), number(*from), number(*to), Cell::text(what), Cell::text(name)];
-        row.extend(by_symbol.then(|| Cell::text(module)));
-        table.row(row);
+        table.row(row![Cell::Delta(change), Cell::bytes(*from), Cell::bytes(*to), what, name, module]);
     }
     let [old, new] = totals;
+    table.total =
+        Some(row![Cell::Delta(new - old), Cell::bytes(old), Cell::bytes(new), "", "total", Cell::Nothing]);
+    if request.by != GroupBy::Symbol {
+        table = table.without("module");
+    }
     table.limit(rows(request, ROWS));
-    let mut total =
-        vec![Cell::Delta(new - old), number(old), number(new), Cell::text(""), Cell::text("total")];
-    total.extend(by_symbol.then_some(Cell::Nothing));
-    table.total = Some(total);
     let shown = |n: i64| count(n.unsigned_abs());
     let sign = if new < old { '-' } else { '+' };
     let signed = |n: i64| format!("{}{}", if n < 0 { "-" } else { "+" }, shown(n));
@@ -357,7 +290,7 @@ const REASONS: [(&str, &str); 6] = [
     ("excluded", "no output has it (SHF_EXCLUDE)"),
 ];
 
-fn reason(atom: &Atom<'_>) -> Option<usize> {
+fn reason(atom: &Atom) -> Option<usize> {
     match atom.state {
         AtomState::Kept => None,
         _ if atom.size == 0 => None,
@@ -370,7 +303,7 @@ fn reason(atom: &Atom<'_>) -> Option<usize> {
     }
 }
 
-pub(crate) fn garbage(model: &Model<'_>, request: &Request) -> Answer {
+pub(crate) fn garbage(model: &Model, request: &Request) -> Answer {
     let mut by_reason = [(0u64, 0u64); REASONS.len()];
     let mut items: Vec<Item> = Vec::new();
     for (i, atom) in model.atoms.iter().enumerate() {
@@ -385,21 +318,17 @@ pub(crate) fn garbage(model: &Model<'_>, request: &Request) -> Answer {
     }
     let mut reasons = Table::new("reasons", "by reason", &["bytes", "atoms", "reason", "what"]);
     for ((name, what), (bytes, atoms)) in REASONS.iter().zip(by_reason).filter(|r| r.1.1 > 0) {
-        reasons.row(vec![Cell::Number(bytes), Cell::Number(atoms), Cell::text(*name), Cell::text(*what)]);
+        reasons.row(row![bytes, atoms, *name, *what]);
     }
     let duplicates = by_reason.first().map_or(0, |r| r.0);
     let total = by_reason.iter().map(|r| r.0).sum::<u64>() - duplicates;
-    let column = GroupBy::ALL.iter().find(|b| b.1 == request.by).map_or("namespace", |b| b.0);
-    let mut columns = vec!["bytes", "atoms", column];
-    columns.extend((request.by == GroupBy::Symbol).then_some("in"));
-    let mut table = Table::new("garbage", "the largest", &columns);
+    let mut table = Table::new("garbage", "the largest", &["bytes", "atoms", request.by.column(), "in"]);
     for sum in sums(model, &items, request.by, request.depth.unwrap_or(1)) {
-        let module = sum.module.and_then(|m| model.modules.get(m as usize));
-        let module = module.map(|m| m.short()).unwrap_or_default();
-        let mut row =
-            vec![Cell::Number(sum.bytes.unsigned_abs()), Cell::Number(sum.atoms), Cell::Text(sum.name)];
-        row.extend((request.by == GroupBy::Symbol).then_some(Cell::Text(module)));
-        table.row(row);
+        let module = sum.module(model).map(ModuleReport::short).unwrap_or_default();
+        table.row(row![sum.bytes.unsigned_abs(), sum.atoms, sum.name, module]);
+    }
+    if request.by != GroupBy::Symbol {
+        table = table.without("in");
     }
     table.limit(rows(request, ROWS));
     let what = match model.report.pruned {
@@ -426,7 +355,7 @@ pub(crate) fn garbage(model: &Model<'_>, request: &Request) -> Answer {
 }
 
 /// The treatment of copies of an atom by the linker.
-fn joined(model: &Model<'_>, atom: &Atom<'_>) -> &'static str {
+fn joined(model: &Model, atom: &Atom) -> &'static str {
     let foldable = matches!(&*atom.kind, "code" | "rodata");
     match &*model.report.linker.icf {
         _ if atom.merge => "merged",
@@ -436,12 +365,12 @@ fn joined(model: &Model<'_>, atom: &Atom<'_>) -> &'static str {
     }
 }
 
-pub(crate) fn duplicates(model: &Model<'_>, request: &Request) -> Answer {
+pub(crate) fn duplicates(model: &Model, request: &Request) -> Answer {
     let mut found: Vec<(u64, Vec<u32>)> = Vec::new();
-    for group in &model.duplicates {
-        let placed = |a: &u32| model.atoms.get(*a as usize).is_some_and(|a| a.placed.is_some());
+    for group in &model.report.duplicates {
+        let placed = |a: &u32| model.atom(*a).placed.is_some();
         let copies: Vec<u32> = group.iter().copied().filter(placed).collect();
-        let size = copies.first().and_then(|a| model.atoms.get(*a as usize)).map_or(0, |a| a.size);
+        let size = copies.first().map_or(0, |a| model.atom(*a).size);
         if copies.len() > 1 {
             found.push((size.saturating_mul(copies.len() as u64 - 1), copies));
         }
@@ -451,7 +380,7 @@ pub(crate) fn duplicates(model: &Model<'_>, request: &Request) -> Answer {
     let mut table = Table::new("duplicates", "", &columns);
     let (mut waste, mut joined_bytes) = (0u64, 0u64);
     for (bytes, copies) in &found {
-        let atoms: Vec<&Atom<'_>> = copies.iter().filter_map(|a| model.atoms.get(*a as usize)).collect();
+        let atoms: Vec<&Atom> = copies.iter().map(|a| model.atom(*a)).collect();
         let Some(first) = atoms.first() else { continue };
         let state = joined(model, first);
         let sum = if state.is_empty() { &mut waste } else { &mut joined_bytes };
@@ -460,17 +389,17 @@ pub(crate) fn duplicates(model: &Model<'_>, request: &Request) -> Answer {
         names.dedup();
         let mut modules: Vec<String> = Vec::new();
         for atom in &atoms {
-            let module = model.modules.get(atom.module as usize).map(|m| m.short()).unwrap_or_default();
+            let module = model.module_name(atom);
             modules.extend((!modules.contains(&module)).then_some(module));
         }
-        table.row(vec![
-            Cell::Number(*bytes),
-            Cell::Number(copies.len() as u64),
-            Cell::Number(first.size),
-            Cell::text(&*first.kind),
-            Cell::text(state),
-            Cell::Text(listed(&names)),
-            Cell::Text(listed(&modules)),
+        table.row(row![
+            *bytes,
+            copies.len() as u64,
+            first.size,
+            &*first.kind,
+            state,
+            listed(names),
+            listed(modules),
         ]);
     }
     table.limit(rows(request, ROWS));
@@ -488,8 +417,9 @@ pub(crate) fn duplicates(model: &Model<'_>, request: &Request) -> Answer {
 }
 
 /// The first few of a list.
-fn listed(names: &[String]) -> String {
-    const MOST: usize = 3;
-    let first = names.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
-    if names.len() > MOST { format!("{first} and {} more", names.len() - MOST) } else { first }
+fn listed(names: Vec<String>) -> String {
+    match first_names(names, 3) {
+        (first, 0) => first,
+        (first, more) => format!("{first} and {more} more"),
+    }
 }

@@ -7,7 +7,7 @@ use crate::audit::args::{ROWS, Request, rows};
 use crate::audit::elf::StackFile;
 use crate::audit::model::Model;
 use crate::audit::stack::{FoundCause, StackAssumptions, StackGraph, UnboundedCause};
-use crate::audit::table::{Answer, Cell, Table, count};
+use crate::audit::table::{Answer, Cell, Table, count, row};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::mapped::MappedFile;
 
@@ -24,11 +24,15 @@ pub(crate) struct StackLimit {
 struct MappedFiles(Vec<(String, MappedFile)>);
 
 impl MappedFiles {
-    fn open(program: &Path, request: &Request) -> Result<Self> {
+    /// Map the program of a model and its libraries.
+    fn open(model: &Model, program: &Path, request: &Request) -> Result<Self> {
         let mut files = Vec::new();
         for path in std::iter::once(program).chain(request.values("library").map(Path::new)) {
             let file = MappedFile::open(path).map_err(|e| Error::io(Stage::Load, path, "read", e))?;
             files.push((path.display().to_string(), file));
+        }
+        if let Some((path, data)) = files.first().filter(|_| model.elf.is_none()) {
+            model.is_described(data).map_err(|why| Error::new(Stage::Report, why).in_file(path.as_str()))?;
         }
         Ok(MappedFiles(files))
     }
@@ -39,18 +43,16 @@ impl MappedFiles {
 }
 
 /// The stack of each entry, by name.
-///
-/// # Errors
-/// The linked file can't be read, or is not the one of the report.
+/// An error if the linked file is not the one of the report.
 pub(crate) fn limits(
-    model: &Model<'_>,
+    model: &Model,
     program: &Path,
     entries: &[String],
     request: &Request,
 ) -> Result<Vec<Option<StackLimit>>> {
-    let mapped = MappedFiles::open(program, request)?;
-    let files = of_report(model, program, &mapped)?;
-    let Some(file) = files.first() else { return Ok(Vec::new()) };
+    let mapped = MappedFiles::open(model, program, request)?;
+    let files = mapped.read()?;
+    let file = &files[0];
     let assumptions = assumptions(model, file, request);
     let addresses: Vec<Vec<u64>> = entries.iter().map(|e| file.find(e)).collect();
     let graph = StackGraph::new(&files, &addresses.concat(), &assumptions);
@@ -66,19 +68,10 @@ pub(crate) fn limits(
     Ok(addresses.iter().map(worst).collect())
 }
 
-/// The files, if the program is the one of the report.
-fn of_report<'m>(model: &Model<'_>, program: &Path, mapped: &'m MappedFiles) -> Result<Vec<StackFile<'m>>> {
-    if let Some((_, data)) = mapped.0.first().filter(|_| model.elf.is_none()) {
-        let wrong = |why| Error::new(Stage::Report, why).in_file(program.display().to_string());
-        model.is_described(data).map_err(wrong)?;
-    }
-    mapped.read()
-}
-
 /// The callees of indirect calls by the options and by the report.
-fn assumptions(model: &Model<'_>, file: &StackFile<'_>, request: &Request) -> StackAssumptions {
+fn assumptions(model: &Model, file: &StackFile<'_>, request: &Request) -> StackAssumptions {
     let mut sites: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    let symbol = |atom: u32| model.atoms.get(atom as usize).and_then(|a| Some((a, a.symbols.first()?)));
+    let symbol = |atom: u32| Some((model.atom(atom), model.atom(atom).symbols.first()?));
     for site in model.report.call_sites.iter().filter(|s| s.state == "resolved") {
         let Some((atom, name)) = symbol(site.caller) else { continue };
         // Of two functions of one name it is not known which one it is.
@@ -114,13 +107,11 @@ fn in_words(graph: &StackGraph<'_, '_>, found: &FoundCause) -> String {
     format!("{} {}", found.cause.name(), place(graph, found))
 }
 
-/// # Errors
-/// The linked file can't be read, is not the one of the report, or has no function of a name.
-pub(crate) fn answer(model: &Model<'_>, program: &Path, request: &Request) -> Result<Answer> {
+pub(crate) fn answer(model: &Model, program: &Path, request: &Request) -> Result<Answer> {
     let names: Vec<String> = request.names.iter().map(|n| n.to_string_lossy().into_owned()).collect();
-    let mapped = MappedFiles::open(program, request)?;
-    let files = of_report(model, program, &mapped)?;
-    let Some(file) = files.first() else { return Ok(Answer::default()) };
+    let mapped = MappedFiles::open(model, program, request)?;
+    let files = mapped.read()?;
+    let file = &files[0];
     let assumptions = assumptions(model, file, request);
     let shown = program.display().to_string();
     let mut entries: Vec<(u64, &'static str)> = Vec::new();
@@ -156,12 +147,12 @@ pub(crate) fn answer(model: &Model<'_>, program: &Path, request: &Request) -> Re
     for (position, ((number, node), what)) in found.iter().enumerate() {
         let why = graph.causes(*number);
         bounded += usize::from(node.is_bounded);
-        table.row(vec![
-            if node.is_bounded { Cell::Number(node.least) } else { Cell::Nothing },
-            Cell::Number(node.least),
-            Cell::Number(why.len() as u64),
-            Cell::text(&node.name),
-            Cell::text(*what),
+        table.row(row![
+            node.is_bounded.then_some(node.least),
+            node.least,
+            why.len() as u64,
+            &node.name,
+            *what,
         ]);
         if position >= detailed {
             continue;
@@ -170,19 +161,14 @@ pub(crate) fn answer(model: &Model<'_>, program: &Path, request: &Request) -> Re
         for link in graph.deepest(*number) {
             depth = depth.saturating_add(link.depth);
             let assumed = if graph.is_assumed(link.node) { " (assumed)" } else { "" };
-            chains.row(vec![
-                Cell::Number(depth),
-                Cell::Number(link.depth),
-                Cell::Text(format!("{}{assumed}", graph.name(link.node))),
-                Cell::text(&node.name),
-            ]);
+            chains.row(row![depth, link.depth, format!("{}{assumed}", graph.name(link.node)), &node.name,]);
         }
         for cause in &why {
-            causes.row(vec![
-                Cell::text(cause.cause.name()),
-                Cell::Text(place(&graph, cause)),
-                Cell::Text(chain(&graph, &cause.chain)),
-                Cell::text(&node.name),
+            causes.row(row![
+                cause.cause.name(),
+                place(&graph, cause),
+                chain(&graph, &cause.chain),
+                &node.name,
             ]);
         }
     }

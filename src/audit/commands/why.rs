@@ -12,25 +12,25 @@ use crate::audit::find::{find, find_or_import, is_main, matching};
 use crate::audit::graph::cut::cut;
 use crate::audit::graph::dominators::Dominators;
 use crate::audit::graph::{Graph, NONE, NumberedEdge, ROOT};
-use crate::audit::model::{AtomState, Definer, GraphEdge, Model};
-use crate::audit::table::{Answer, Cell, Table, count};
+use crate::audit::model::{AtomState, GraphEdge, Model};
+use crate::audit::table::{Answer, Cell, Table, count, row};
 use crate::error::{Error, Result, Stage};
 
 const COLUMNS: [&str; 6] = ["retained", "%", "own", "atoms", "symbol", "module"];
 
-struct DominatedSizes<'m, 'a> {
-    model: &'m Model<'a>,
+struct DominatedSizes<'m> {
+    model: &'m Model,
     dominators: Dominators,
     bytes: Vec<u64>,
     atoms: Vec<u64>,
 }
 
 /// The weight in bytes of each node of [`Model::graph`], without zero-initialised memory.
-pub(crate) fn weights(model: &Model<'_>) -> Vec<u64> {
+pub(crate) fn weights(model: &Model) -> Vec<u64> {
     std::iter::once(0).chain(model.atoms.iter().map(|a| model.weight(a))).collect()
 }
 
-pub(crate) fn dominators(model: &Model<'_>, request: &Request) -> Answer {
+pub(crate) fn dominators(model: &Model, request: &Request) -> Answer {
     let dominators = Dominators::new(&model.graph());
     let bytes = dominators.retained(&weights(model));
     let atoms = dominators.retained(&vec![1; model.atoms.len() + 1]);
@@ -56,7 +56,7 @@ pub(crate) fn dominators(model: &Model<'_>, request: &Request) -> Answer {
     }
 }
 
-impl DominatedSizes<'_, '_> {
+impl DominatedSizes<'_> {
     fn total(&self) -> u64 {
         self.bytes.first().copied().unwrap_or(0)
     }
@@ -66,17 +66,12 @@ impl DominatedSizes<'_, '_> {
     }
 
     fn row(&self, node: u32, indent: usize) -> Option<Vec<Cell>> {
-        let atom = self.model.atoms.get(Model::atom_of(node)? as usize)?;
-        let module = self.model.modules.get(atom.module as usize).map(|m| m.short()).unwrap_or_default();
+        let atom = self.model.atom(Model::atom_of(node)?);
+        let module = self.model.module_name(atom);
         let retained = Self::at(&self.bytes, node);
-        Some(vec![
-            Cell::Number(retained),
-            Cell::share(retained as i64, self.total()),
-            Cell::Number(self.model.weight(atom)),
-            Cell::Number(Self::at(&self.atoms, node)),
-            Cell::Text("  ".repeat(indent) + &symbol(self.model, atom)),
-            Cell::Text(module),
-        ])
+        let name = "  ".repeat(indent) + &symbol(self.model, atom);
+        let (own, atoms) = (self.model.weight(atom), Self::at(&self.atoms, node));
+        Some(row![retained, Cell::share(retained as i64, self.total()), own, atoms, name, module])
     }
 
     fn list(&self) -> Table {
@@ -116,16 +111,16 @@ const PATH: [&str; 3] = ["reference", "place", "to"];
 const PATHS: [&str; 4] = ["path", "reference", "place", "to"];
 
 /// A graph with one more node, which is the target of the question.
-pub(super) struct QueryGraph<'m, 'a> {
-    model: &'m Model<'a>,
+pub(super) struct QueryGraph<'m> {
+    model: &'m Model,
     pub(super) graph: Graph,
     to: u32,
     weights: Vec<u64>,
 }
 
-impl<'m, 'a> QueryGraph<'m, 'a> {
+impl<'m> QueryGraph<'m> {
     /// The paths from `from` (empty: from the roots) to `to`. The root also holds the atoms in `stays`.
-    pub(super) fn new(model: &'m Model<'a>, from: &[u32], to: &[u32], stays: &[u32]) -> Self {
+    pub(super) fn new(model: &'m Model, from: &[u32], to: &[u32], stays: &[u32]) -> Self {
         let whole = model.graph_with_imports();
         let behind = whole.nodes() as u32;
         let mut arcs: Vec<NumberedEdge> = Vec::new();
@@ -176,27 +171,24 @@ impl<'m, 'a> QueryGraph<'m, 'a> {
             return (format!("root: {}", root.reason), by.trim_start().to_owned(), 1);
         }
         let Some(edge) = self.model.edge(number) else { return Default::default() };
-        let kind = self.model.kinds.get(usize::from(edge.kind)).map(|k| k.to_string()).unwrap_or_default();
-        let Some(from) = self.model.atoms.get(edge.from as usize) else { return Default::default() };
-        let module = self.model.modules.get(from.module as usize).map(|m| m.short()).unwrap_or_default();
-        let at = match (u64::try_from(edge.offset), &*kind) {
+        let kind = self.model.kind(edge);
+        let from = self.model.atom(edge.from);
+        let module = self.model.module_name(from);
+        let at = match (u64::try_from(edge.offset), kind) {
             (Ok(offset), "unwind") => format!("{module}:(.eh_frame+{offset:#x})"),
             // In a table that belongs to the code: where that is the report doesn't say.
             (Ok(_), "data") if from.kind == "code" => format!("{module}:(a table of {})", from.section),
             (Ok(offset), _) => place(self.model, from, Some(offset)),
             (Err(_), _) => format!("{module}:({})", from.section),
         };
-        (kind, at, edge.count.into())
+        (kind.to_owned(), at, edge.count.into())
     }
 
     fn references(&self, name: &'static str, title: &str, edges: &[NumberedEdge]) -> Table {
         let mut table = Table::new(name, title, &["reference", "place", "places", "from", "to"]);
         for (from, to, number) in edges {
             let (kind, at, places) = self.reference(*number);
-            let ends = [Cell::Text(self.name(*from)), Cell::Text(self.name(*to))];
-            let mut row = vec![Cell::Text(kind), Cell::Text(at), Cell::Number(places)];
-            row.extend(ends);
-            table.row(row);
+            table.row(row![kind, at, places, self.name(*from), self.name(*to)]);
         }
         table
     }
@@ -207,17 +199,14 @@ impl<'m, 'a> QueryGraph<'m, 'a> {
             let (kind, at, _) = self.reference(*edge);
             let at = if *from == ROOT && at.is_empty() { self.place_of(*to) } else { at };
             let mut row: Vec<Cell> = first.iter().cloned().collect();
-            row.extend([Cell::Text(kind), Cell::Text(at), Cell::Text(self.name(*to))]);
+            row.extend(row![kind, at, self.name(*to)]);
             table.row(row);
         }
     }
 }
 
 /// The answer to `why`.
-///
-/// # Errors
-/// Nothing has the name.
-pub(crate) fn why(model: &Model<'_>, name: &str, request: &Request) -> Result<Answer> {
+pub(crate) fn why(model: &Model, name: &str, request: &Request) -> Result<Answer> {
     let found = find_or_import(model, name)?;
     let mut answer = Answer::default();
     // An import has a live reference.
@@ -270,7 +259,7 @@ pub(crate) fn why(model: &Model<'_>, name: &str, request: &Request) -> Result<An
     Ok(answer)
 }
 
-fn cut_of(question: &QueryGraph<'_, '_>, request: &Request, answer: &mut Answer) {
+fn cut_of(question: &QueryGraph<'_>, request: &Request, answer: &mut Answer) {
     let model = question.model;
     let Some(found) = cut(&question.graph, question.to, |_, _, number| model.may_go(number)) else {
         answer.facts.push(("cut", serde_json::Value::Null));
@@ -292,20 +281,16 @@ fn cut_of(question: &QueryGraph<'_, '_>, request: &Request, answer: &mut Answer)
     answer.tables.push(table);
     let mut table = Table::new("goes", "removed with it", &["bytes", "symbol", "module"]);
     for atom in &atoms {
-        let Some(atom) = model.atoms.get(*atom as usize) else { continue };
-        let module = model.modules.get(atom.module as usize).map(|m| m.short()).unwrap_or_default();
-        table.row(vec![
-            Cell::Number(model.weight(atom)),
-            Cell::Text(symbol(model, atom)),
-            Cell::Text(module),
-        ]);
+        let atom = model.atom(*atom);
+        let module = model.module_name(atom);
+        table.row(row![model.weight(atom), symbol(model, atom), module,]);
     }
     table.limit(rows(request, 10));
     answer.tables.push(table);
     let title = "paths that share no reference that can be removed";
     let mut table = Table::new("paths", title, &PATHS);
     for (i, path) in found.paths.iter().enumerate().take(rows(request, 5).unwrap_or(usize::MAX)) {
-        question.steps(path, &mut table, Some(Cell::Number(i as u64 + 1)));
+        question.steps(path, &mut table, Some((i + 1).into()));
     }
     answer.tables.push(table);
     answer.facts.push(("saves", bytes.into()));
@@ -324,18 +309,15 @@ fn things(n: u64, what: &str) -> String {
 }
 
 /// A line for each thing of the name.
-fn describe(model: &Model<'_>, found: &[u32], answer: &mut Answer) {
+fn describe(model: &Model, found: &[u32], answer: &mut Answer) {
     const MOST: usize = 5;
     // Kept atoms come first.
     let mut found = found.to_vec();
     found.sort_by_key(|a| model.atoms.get(*a as usize).is_none_or(|a| a.state == AtomState::Dropped));
     for position in found.iter().take(MOST) {
         if let Some(import) = model.import(*position) {
-            let line = format!(
-                "{} is not in the link: {} defines it",
-                demangle(&import.symbol),
-                import.definer.name()
-            );
+            let line =
+                format!("{} is not in the link: {} defines it", demangle(&import.symbol), import.definer());
             answer.lines.push(line);
         }
         let Some(atom) = model.atoms.get(*position as usize) else { continue };
@@ -376,10 +358,7 @@ fn describe(model: &Model<'_>, found: &[u32], answer: &mut Answer) {
 }
 
 /// The answer to `paths`.
-///
-/// # Errors
-/// Nothing has one of the names.
-pub(crate) fn paths(model: &Model<'_>, from: &str, to: &str, request: &Request) -> Result<Answer> {
+pub(crate) fn paths(model: &Model, from: &str, to: &str, request: &Request) -> Result<Answer> {
     let (sources, targets) = (find(model, from)?, find_or_import(model, to)?);
     let question = QueryGraph::new(model, &sources, &targets, &[]);
     let mut answer = Answer::default();
@@ -400,7 +379,7 @@ pub(crate) fn paths(model: &Model<'_>, from: &str, to: &str, request: &Request) 
     let nearest = paths.first().map(steps).unwrap_or(0);
     answer.lines.push(format!("{from} leads to {to} in {}", things(nearest, "step")));
     for (i, path) in paths.iter().enumerate().take(rows(request, ROWS).unwrap_or(usize::MAX)) {
-        question.steps(path.get(1..).unwrap_or(&[]), &mut table, Some(Cell::Number(i as u64 + 1)));
+        question.steps(path.get(1..).unwrap_or(&[]), &mut table, Some((i + 1).into()));
     }
     answer.tables.push(table);
     Ok(answer)
@@ -409,21 +388,21 @@ pub(crate) fn paths(model: &Model<'_>, from: &str, to: &str, request: &Request) 
 /// Symbols, atoms that refer to them.
 type ImportCount = (u64, u64);
 
-pub(crate) fn imports(model: &Model<'_>, request: &Request) -> Answer {
+pub(crate) fn imports(model: &Model, request: &Request) -> Answer {
     let mut sums: BTreeMap<&str, ImportCount> = BTreeMap::new();
     let mut imports: Vec<(bool, &[GraphEdge], String, &str)> = Vec::new();
     for (import, of_this) in model.used_imports() {
-        let sum = sums.entry(import.definer.name()).or_default();
+        let sum = sums.entry(import.definer()).or_default();
         *sum = (sum.0 + 1, sum.1 + of_this.len() as u64);
         let name = demangle(&import.symbol).into_owned();
-        let foreign = !matches!(import.definer, Definer::Library(_));
-        imports.push((foreign, of_this, name, import.definer.name()));
+        let foreign = import.defined_by != "library";
+        imports.push((foreign, of_this, name, import.definer()));
     }
     let mut libraries: Vec<(&str, ImportCount)> = sums.into_iter().collect();
     libraries.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.0));
     let mut by_library = Table::new("libraries", "by who defines them", &["symbols", "atoms", "defined by"]);
     for (library, (symbols, atoms)) in &libraries {
-        by_library.row(vec![Cell::Number(*symbols), Cell::Number(*atoms), Cell::text(*library)]);
+        by_library.row(row![*symbols, *atoms, *library]);
     }
     // Symbols with few references are the easiest to avoid. Other definers come last.
     imports.sort_by(|a, b| (a.0, a.1.len(), &a.2).cmp(&(b.0, b.1.len(), &b.2)));
@@ -433,24 +412,18 @@ pub(crate) fn imports(model: &Model<'_>, request: &Request) -> Answer {
         &["atoms", "symbol", "defined by", "from"],
     );
     for (_, edges, name, library) in imports {
-        let from = edges.first().and_then(|e| model.atoms.get(e.from as usize));
-        let from = from.map(|a| symbol(model, a)).unwrap_or_default();
-        table.row(vec![
-            Cell::Number(edges.len() as u64),
-            Cell::Text(name),
-            Cell::text(library),
-            Cell::Text(from),
-        ]);
+        let from = edges.first().map(|e| symbol(model, model.atom(e.from))).unwrap_or_default();
+        table.row(row![edges.len() as u64, name, library, from,]);
     }
     table.limit(rows(request, ROWS));
     let mut answer = Answer::default();
     answer.lines.push(format!(
         "{} refers to {} symbols that no module of the link defines",
         model.report.output,
-        count(model.imports.len() as u64)
+        count(model.report.imports.len() as u64)
     ));
     answer.facts =
-        vec![("symbols", model.imports.len().into()), ("references", model.import_edges.len().into())];
+        vec![("symbols", model.report.imports.len().into()), ("references", model.import_edges.len().into())];
     answer.tables = vec![table, by_library];
     answer
 }

@@ -1,6 +1,5 @@
 //! From the owners of a file's bytes to a [`Model`]: one atom for the bytes of each owner in each part of the file.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -8,13 +7,13 @@ use rustc_hash::FxHashMap;
 use super::coverage::{Claim, Coverage};
 use super::file::{AuditedFile, is_elf};
 use super::owners::{Owner, Owners};
-use super::{pointers, tables, units, unwind};
+use super::{owners, pointers, units, unwind};
 use crate::audit::model::{Atom, AtomState, ElfKind, Model, UNKNOWN_MODULE, sum};
 use crate::error::{Error, Result, Stage};
 use crate::inputs::archive;
 use crate::inputs::recognise::{ARCHIVE, THIN_ARCHIVE};
-use crate::report::contents::PartReport;
-use crate::report::{FixedWord, ModuleReport, Report, contents};
+use crate::report::contents::{FileReport, PartReport};
+use crate::report::{AtomReport, FixedWord, ModuleReport, Report, contents};
 
 /// Zeros of data that are fewer than this are padding.
 const MOST_PADDING: u64 = 64;
@@ -25,10 +24,7 @@ pub(in crate::audit) fn is_auditable(start: &[u8]) -> bool {
 }
 
 /// The model of an ELF file or an archive of them; `path` is for messages.
-///
-/// # Errors
-/// The file is damaged, of another machine, or a thin archive.
-pub(in crate::audit) fn read<'a>(path: &str, data: &'a [u8]) -> Result<Model<'a>> {
+pub(in crate::audit) fn read(path: &str, data: &[u8]) -> Result<Model> {
     let mut builder = ModelBuilder::default();
     let kind = if is_elf(data) {
         let file = AuditedFile::read(data).map_err(|e| e.in_file(path))?;
@@ -48,16 +44,16 @@ pub(in crate::audit) fn read<'a>(path: &str, data: &'a [u8]) -> Result<Model<'a>
 }
 
 #[derive(Default)]
-struct ModelBuilder<'a> {
+struct ModelBuilder {
     parts: Vec<PartReport>,
     /// Parts of one name, category and kind of an archive's members are one.
     part_at: FxHashMap<(String, FixedWord, FixedWord, bool), u32>,
-    atoms: Vec<Atom<'a>>,
+    atoms: Vec<Atom>,
     modules: Vec<ModuleReport>,
     duplicates: Vec<Vec<u32>>,
 }
 
-impl<'a> ModelBuilder<'a> {
+impl ModelBuilder {
     fn module(&mut self, name: String, archive: Option<&str>) -> u32 {
         let archive = archive.map(str::to_owned);
         self.modules.push(ModuleReport { name, archive, ..ModuleReport::default() });
@@ -81,14 +77,13 @@ impl<'a> ModelBuilder<'a> {
     }
 
     fn grow(&mut self, part: u32, size: u64, bytes: u64) {
-        if let Some(part) = self.parts.get_mut(part as usize) {
-            part.size = part.size.saturating_add(size);
-            part.bytes = part.bytes.saturating_add(bytes);
-        }
+        let part = &mut self.parts[part as usize];
+        part.size = part.size.saturating_add(size);
+        part.bytes = part.bytes.saturating_add(bytes);
     }
 
     /// The members of an archive and the bytes between them.
-    fn archive(&mut self, path: &str, data: &'a [u8]) -> Result<()> {
+    fn archive(&mut self, path: &str, data: &[u8]) -> Result<()> {
         let damaged = |e: String| Error::new(Stage::Load, format!("is a damaged archive: {e}")).in_file(path);
         let read = archive::parse(data).map_err(damaged)?;
         if read.thin {
@@ -115,7 +110,7 @@ impl<'a> ModelBuilder<'a> {
     }
 
     /// Add what the owners of a file have. All of an object is of `module`.
-    fn file(&mut self, file: &AuditedFile<'a>, module: Option<u32>) {
+    fn file(&mut self, file: &AuditedFile<'_>, module: Option<u32>) {
         let (owners, coverage) = attributed(file);
         let first = self.modules.len() as u32;
         if module.is_none() {
@@ -135,11 +130,9 @@ impl<'a> ModelBuilder<'a> {
         for (part, places) in self.parts_of(file) {
             for claim in coverage.inside(places.clone()) {
                 pieces.push((claim.owner, part, claim.end - claim.start));
-                let owner = owners.list.get(claim.owner as usize);
-                if owner.is_some_and(|o| o.home.is_some_and(|h| (claim.start..claim.end).contains(&h)))
-                    && let Some(home) = homes.get_mut(claim.owner as usize)
-                {
-                    *home = Some(part);
+                let owner = claim.owner as usize;
+                if owners.list[owner].home.is_some_and(|h| (claim.start..claim.end).contains(&h)) {
+                    homes[owner] = Some(part);
                 }
             }
             // Zero-initialised memory is behind the bytes of the file.
@@ -156,21 +149,20 @@ impl<'a> ModelBuilder<'a> {
         pieces.sort_unstable_by_key(|p| (p.0, p.1));
         let mut atom_of: FxHashMap<u32, u32> = FxHashMap::default();
         for group in pieces.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            let Some((number, part, _)) = group.first().copied() else { continue };
-            let Some(owner) = owners.list.get(number as usize) else { continue };
-            let is_home = homes.get(number as usize).copied().flatten() == Some(part);
+            let (number, part, _) = group[0];
+            let owner = &owners.list[number as usize];
+            let is_home = homes[number as usize] == Some(part);
             if is_home {
                 atom_of.insert(number, self.atoms.len() as u32);
             }
-            let category = self.parts.get(part as usize).map_or("", |p| &*p.category);
-            let kind = match category {
+            let kind = match &*self.parts[part as usize].category {
                 "bss" => "bss",
                 _ if !is_home => "table",
                 "text" => "code",
                 "rodata" => "rodata",
                 _ => "data",
             };
-            self.atom(owner.name.clone(), kind, part, group.iter().map(|p| p.2).sum(), of_owner(owner));
+            self.atom(owner.name.as_deref(), kind, part, group.iter().map(|p| p.2).sum(), of_owner(owner));
         }
         for group in duplicate_groups(file, &owners, &coverage) {
             let atoms = group.iter().filter_map(|o| atom_of.get(o).copied()).collect();
@@ -179,7 +171,7 @@ impl<'a> ModelBuilder<'a> {
     }
 
     /// The parts of a file with their places.
-    fn parts_of(&mut self, file: &AuditedFile<'a>) -> Vec<(u32, Range<u64>)> {
+    fn parts_of(&mut self, file: &AuditedFile<'_>) -> Vec<(u32, Range<u64>)> {
         let mut found = Vec::new();
         let mut end = 0u64;
         for part in contents::file(file.data).parts {
@@ -210,46 +202,42 @@ impl<'a> ModelBuilder<'a> {
         found
     }
 
-    fn atom(&mut self, name: Option<Cow<'a, str>>, kind: &'static str, part: u32, size: u64, module: u32) {
-        let section = self.parts.get(part as usize).map_or(Cow::Borrowed(""), |p| Cow::Owned(p.name.clone()));
-        self.atoms.push(Atom {
+    fn atom(&mut self, name: Option<&str>, kind: &'static str, part: u32, size: u64, module: u32) {
+        let report = AtomReport {
             module,
-            section,
-            section_index: None,
-            offset: 0,
+            section: self.parts[part as usize].name.clone(),
             size,
-            kind: Cow::Borrowed(kind),
+            kind: kind.into(),
             state: AtomState::Kept,
-            discarded: false,
-            merge: false,
             linker_live: true,
+            symbols: name.map(str::to_owned).into_iter().collect(),
+            ..AtomReport::default()
+        };
+        self.atoms.push(Atom {
+            report,
             main: name.is_some().then_some(0),
-            symbols: name.into_iter().collect(),
-            shares: Vec::new(),
             placed: Some(part),
+            ..Atom::default()
         });
     }
 
     /// Forget the files that have no bytes: another name for a compile unit, or one without code.
     fn forget_empty_modules(&mut self) {
         let mut number = vec![None; self.modules.len()];
-        for atom in &self.atoms {
-            if let Some(slot) = number.get_mut(atom.module as usize) {
-                *slot = Some(0);
-            }
-        }
+        self.atoms.iter().for_each(|atom| number[atom.module as usize] = Some(0));
         for (next, slot) in (0u32..).zip(number.iter_mut().flatten()) {
             *slot = next;
         }
         let mut kept = number.iter();
         self.modules.retain(|_| kept.next().is_some_and(Option::is_some));
         for atom in &mut self.atoms {
-            atom.module = number.get(atom.module as usize).copied().flatten().unwrap_or(atom.module);
+            let module = &mut atom.report.module;
+            *module = number[*module as usize].unwrap_or(*module);
         }
     }
 
     /// The model, once it is sure that no byte is counted twice or not at all.
-    fn model(mut self, path: &str, length: u64, kind: ElfKind) -> Result<Model<'a>> {
+    fn model(mut self, path: &str, length: u64, kind: ElfKind) -> Result<Model> {
         self.forget_empty_modules();
         let wrong = |what: String| Error::new(Stage::Report, format!("internal error: {what}")).in_file(path);
         let bytes = sum(self.parts.iter().map(|p| p.bytes));
@@ -261,9 +249,7 @@ impl<'a> ModelBuilder<'a> {
         }
         let mut taken = vec![0u64; self.parts.len()];
         for atom in &self.atoms {
-            if let Some(taken) = atom.placed.and_then(|p| taken.get_mut(p as usize)) {
-                *taken += atom.size;
-            }
+            atom.placed.iter().for_each(|part| taken[*part as usize] += atom.size);
         }
         for (part, taken) in self.parts.iter().zip(&taken) {
             let most = if part.category == "bss" { part.size } else { part.bytes };
@@ -271,20 +257,20 @@ impl<'a> ModelBuilder<'a> {
                 return Err(wrong(format!("{} has {most} bytes, and {taken} are attributed", part.name)));
             }
         }
+        let file = FileReport { size: length, blake3: String::new(), parts: self.parts };
         Ok(Model {
             path: path.to_owned(),
-            report: Report { output: path.to_owned(), ..Report::default() },
+            report: Report {
+                output: path.to_owned(),
+                modules: self.modules,
+                duplicates: self.duplicates,
+                file: Some(file),
+                ..Report::default()
+            },
             elf: Some(kind),
-            modules: self.modules,
             atoms: self.atoms,
-            kinds: Vec::new(),
             edges: Vec::new(),
-            imports: Vec::new(),
             import_edges: Vec::new(),
-            duplicates: self.duplicates,
-            parts: self.parts,
-            file_size: Some(length),
-            file_hash: None,
         })
     }
 }
@@ -308,7 +294,7 @@ fn attributed<'a>(file: &AuditedFile<'a>) -> (Owners<'a>, Coverage) {
     }
     pointers::claim_referenced(file, &pointers, &mut coverage);
     let mut claims = pointers::entries(file, &pointers, &mut owners, &coverage);
-    claims.extend(tables::claims(file, &mut owners, &coverage));
+    claims.extend(owners::of_tables(file, &mut owners, &coverage));
     coverage.add(claims);
     (owners, coverage)
 }

@@ -148,9 +148,6 @@ pub(crate) fn is_elf(data: &[u8]) -> bool {
 
 impl<'a> AuditedFile<'a> {
     /// Read the tables of a file.
-    ///
-    /// # Errors
-    /// It is of another class or machine, or its headers or symbols are damaged.
     pub(super) fn read(data: &'a [u8]) -> Result<Self> {
         let damaged = |what: &str, e: &dyn std::fmt::Display| {
             Error::new(Stage::Load, format!("has {what} that cannot be read: {e}"))

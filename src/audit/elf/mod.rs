@@ -10,7 +10,6 @@ mod file;
 mod owners;
 mod pointers;
 mod stack;
-mod tables;
 mod units;
 mod unwind;
 

@@ -17,29 +17,12 @@ use crate::audit::find::is_called;
 use crate::error::{Error, Result, Stage};
 
 /// Imports from the C and C++ libraries that never return.
+#[rustfmt::skip]
 const FINAL: [&str; 22] = [
-    "abort",
-    "exit",
-    "_exit",
-    "_Exit",
-    "quick_exit",
-    "longjmp",
-    "siglongjmp",
-    "__longjmp_chk",
-    "__stack_chk_fail",
-    "__assert_fail",
-    "__chk_fail",
-    "__fortify_fail",
-    "_Unwind_Resume",
-    "__cxa_throw",
-    "__cxa_rethrow",
-    "__cxa_bad_cast",
-    "_ZSt9terminatev",
-    "__cxa_bad_typeid",
-    "__cxa_pure_virtual",
-    "__cxa_throw_bad_array_new_length",
-    "pthread_exit",
-    "thrd_exit",
+    "abort", "exit", "_exit", "_Exit", "quick_exit", "longjmp", "siglongjmp", "__longjmp_chk",
+    "__stack_chk_fail", "__assert_fail", "__chk_fail", "__fortify_fail", "_Unwind_Resume", "__cxa_throw",
+    "__cxa_rethrow", "__cxa_bad_cast", "_ZSt9terminatev", "__cxa_bad_typeid", "__cxa_pure_virtual",
+    "__cxa_throw_bad_array_new_length", "pthread_exit", "thrd_exit",
 ];
 
 /// The function that a call or pointer leads to.
@@ -54,7 +37,7 @@ pub(in crate::audit) enum FunctionTarget {
     Unknown,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct CodeRange<'a> {
     end: u64,
     name: Option<Cow<'a, str>>,
@@ -80,9 +63,6 @@ pub(in crate::audit) struct StackFile<'a> {
 
 impl<'a> StackFile<'a> {
     /// Read a file; `path` is for messages.
-    ///
-    /// # Errors
-    /// It is damaged, of another machine, or not linked.
     pub(in crate::audit) fn read(path: &str, data: &'a [u8]) -> Result<Self> {
         let file = AuditedFile::read(data).map_err(|e| e.in_file(path))?;
         if file.is_object() {
@@ -141,22 +121,15 @@ impl<'a> StackFile<'a> {
         found.sort();
         for (address, _, size, name) in found {
             self.names.insert((name.to_string(), address));
-            let function = self.functions.entry(address).or_insert(CodeRange {
-                end: address,
-                name: Some(name),
-                has_landing_pads: false,
-            });
+            let function = self.functions.entry(address).or_default();
+            function.name.get_or_insert(name);
             function.end = function.end.max(address.saturating_add(size));
         }
         for unwound in &self.rows.functions {
             if self.code_section(unwound.start).is_none_or(|s| is_linkage(&s.name)) {
                 continue;
             }
-            let function = self.functions.entry(unwound.start).or_insert(CodeRange {
-                end: unwound.start,
-                name: None,
-                has_landing_pads: false,
-            });
+            let function = self.functions.entry(unwound.start).or_default();
             function.end = function.end.max(unwound.end);
             function.has_landing_pads |= unwound.has_landing_pads;
         }
@@ -167,12 +140,9 @@ impl<'a> StackFile<'a> {
                 Some((start, function)) if address < function.end && *start != address => {}
                 _ => {
                     self.names.insert((name.to_string(), address));
-                    let function = self.functions.entry(address).or_insert(CodeRange {
-                        end: address,
-                        name: None,
-                        has_landing_pads: false,
-                    });
+                    let function = self.functions.entry(address).or_default();
                     function.name.get_or_insert(name);
+                    function.end = function.end.max(address);
                 }
             }
         }

@@ -30,6 +30,9 @@ struct CodeSection {
     bytes: Vec<u8>,
 }
 
+/// Tables of jumps to shared libraries, and the code that start files run before and after the program.
+const LINKER_MADE: [&str; 7] = [".plt", ".plt.got", ".plt.sec", ".plt.bnd", ".iplt", ".init", ".fini"];
+
 /// Code without debug information, which may hold copies of any function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UndescribedCode {
@@ -89,7 +92,7 @@ impl LinkedProgram {
     /// The code that neither debug information describes nor a symbol that `is_known` explains, nor is padding or made by the linker.
     pub(crate) fn undescribed(&self, is_known: &dyn Fn(&CodeSymbol) -> bool) -> Vec<UndescribedCode> {
         let mut found = Vec::new();
-        for section in self.sections.iter().filter(|s| !is_linker_made(&s.name)) {
+        for section in self.sections.iter().filter(|s| !LINKER_MADE.contains(&&*s.name)) {
             let mut at = section.addresses.start;
             let end = section.addresses.end;
             let inside = |r: &&Range<u64>| r.end > section.addresses.start && r.start < end;
@@ -145,11 +148,6 @@ impl CodeSection {
         let bytes = self.bytes.get(at(range.start)..at(range.end));
         bytes.is_some_and(summaries::native::is_filler)
     }
-}
-
-/// Tables of jumps to shared libraries, and the code that start files run before and after the program.
-fn is_linker_made(section: &str) -> bool {
-    [".plt", ".plt.got", ".plt.sec", ".plt.bnd", ".iplt", ".init", ".fini"].contains(&section)
 }
 
 /// The names in the `DT_NEEDED` entries of a file.

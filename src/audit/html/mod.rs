@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -67,24 +68,6 @@ struct Removed {
     list: Vec<(u32, u32, u64)>,
 }
 
-impl Removed {
-    fn new(model: &Model<'_>, strings: &mut Strings) -> Self {
-        let mut all: Vec<&Atom<'_>> = model
-            .atoms
-            .iter()
-            .filter(|a| a.state == AtomState::Dropped && a.size > 0 && !a.is_zero())
-            .collect();
-        all.sort_by_key(|a| Reverse(a.size));
-        let list = all.iter().take(MOST_REMOVED).map(|a| {
-            let name = a.name().map_or_else(|| Cow::Owned(format!("[{}]", a.section)), Cow::Borrowed);
-            let module = model.modules.get(a.module as usize).map_or_else(String::new, ModuleReport::full);
-            (strings.of(&name), strings.of(&module), a.size)
-        });
-        let list = list.collect();
-        Removed { size: all.iter().fold(0, |sum, a| sum.saturating_add(a.size)), count: all.len(), list }
-    }
-}
-
 #[derive(Serialize)]
 struct OldReport {
     report: u32,
@@ -144,10 +127,11 @@ impl Strings {
     }
 }
 
+/// Name, number of the module among those of both reports, section.
+type RowKey = (String, Option<u32>, String);
+
 /// An item as its report has it. Rows of two reports with one key are one item.
 struct Row {
-    /// Name, number of the module among those of both reports, section.
-    key: (String, Option<u32>, String),
     category: String,
     space: Option<String>,
     bytes: i64,
@@ -157,40 +141,31 @@ struct Row {
 }
 
 /// The items by key, each key once.
-fn rows(model: &Model<'_>, numbers: &[u32], view: View) -> Result<Vec<Row>> {
+fn rows(model: &Model, numbers: &[u32], view: View) -> Result<BTreeMap<RowKey, Row>> {
     let (names, spaces) =
         (ItemNames::new(model, GroupBy::Symbol, 1), ItemNames::new(model, GroupBy::Namespace, usize::MAX));
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: BTreeMap<RowKey, Row> = BTreeMap::new();
     for item in items(model, view)? {
-        let atom = item.atom.and_then(|a| model.atoms.get(a as usize));
-        let part = model.parts.get(item.part as usize);
+        let atom = item.atom.map(|a| model.atom(a));
+        let part = model.part(item.part);
         let module = atom.and_then(|a| numbers.get(a.module as usize).copied());
-        let section = part.map(|p| p.name.to_string()).unwrap_or_default();
-        rows.push(Row {
-            key: (names.of(&item), module, section),
-            category: part.map(|p| p.category.to_string()).unwrap_or_default(),
+        let row = rows.entry((names.of(&item), module, part.name.clone())).or_insert_with(|| Row {
+            category: part.category.to_string(),
             // A name in brackets stands for none.
             space: atom.map(|_| spaces.of(&item)).filter(|s| !s.starts_with('[')),
-            bytes: item.bytes,
-            atom: item.atom.map(|a| (item.bytes, a)),
-            atoms: u32::from(atom.is_some()),
+            bytes: 0,
+            atom: None,
+            atoms: 0,
         });
+        row.bytes += item.bytes;
+        row.atoms += u32::from(atom.is_some());
+        row.atom = row.atom.max(item.atom.map(|a| (item.bytes, a)));
     }
-    rows.sort_by(|a, b| a.key.cmp(&b.key));
-    rows.dedup_by(|next, first| {
-        let same = next.key == first.key;
-        if same {
-            first.bytes += next.bytes;
-            first.atoms += next.atoms;
-            first.atom = first.atom.max(next.atom);
-        }
-        same
-    });
     Ok(rows)
 }
 
-struct PageBuilder<'m, 'a> {
-    model: &'m Model<'a>,
+struct PageBuilder<'m> {
+    model: &'m Model,
     strings: Strings,
     /// The modules of the new report, then those that only the old one has.
     modules: Vec<(i64, u32)>,
@@ -200,10 +175,10 @@ struct PageBuilder<'m, 'a> {
     live: Vec<u32>,
 }
 
-impl PageBuilder<'_, '_> {
+impl PageBuilder<'_> {
     /// Number the modules of a report by `numbers`.
-    fn modules(&mut self, model: &Model<'_>, numbers: &[u32]) {
-        for (module, number) in model.modules.iter().zip(numbers) {
+    fn modules(&mut self, model: &Model, numbers: &[u32]) {
+        for (module, number) in model.report.modules.iter().zip(numbers) {
             if *number as usize == self.modules.len() {
                 let archive = module.archive.as_ref().map_or(-1, |a| i64::from(self.strings.of(a)));
                 self.modules.push((archive, self.strings.of(&module.name)));
@@ -225,11 +200,11 @@ impl PageBuilder<'_, '_> {
     }
 
     /// One item of the page from the rows of the new and the old report.
-    fn item(&mut self, items: &mut Items, new: Option<&Row>, old: Option<&Row>) {
+    fn item(&mut self, items: &mut Items, key: &RowKey, [new, old]: [Option<&Row>; 2]) {
         let Some(row) = new.or(old) else { return };
-        items.name.push(self.strings.of(&row.key.0));
-        items.module.push(row.key.1.map_or(-1, i64::from));
-        items.section.push(self.section(&row.key.2, &row.category));
+        items.name.push(self.strings.of(&key.0));
+        items.module.push(key.1.map_or(-1, i64::from));
+        items.section.push(self.section(&key.2, &row.category));
         items.space.push(row.space.as_ref().map_or(-1, |s| i64::from(self.strings.of(s))));
         items.now.push(new.map_or(0, |r| r.bytes));
         items.old.push(old.map_or(0, |o| o.bytes));
@@ -238,8 +213,8 @@ impl PageBuilder<'_, '_> {
         items.atoms.push(row.atoms);
     }
 
-    fn items(&mut self, old: Option<&Model<'_>>, view: View) -> Result<Items> {
-        let paths = |model: &Model<'_>| model.modules.iter().map(ModuleReport::full).collect::<Vec<_>>();
+    fn items(&mut self, old: Option<&Model>, view: View) -> Result<Items> {
+        let paths = |model: &Model| model.report.modules.iter().map(ModuleReport::full).collect::<Vec<_>>();
         let matched = matching::files(&old.map(paths).unwrap_or_default(), &paths(self.model));
         self.modules(self.model, &matched.new);
         if let Some(old) = old {
@@ -248,18 +223,10 @@ impl PageBuilder<'_, '_> {
         let new_rows = rows(self.model, &matched.new, view)?;
         let old_rows = old.map(|o| rows(o, &matched.old, view)).transpose()?.unwrap_or_default();
         let mut items = Items::default();
-        let (mut one, mut two) = (new_rows.iter().peekable(), old_rows.iter().peekable());
-        loop {
-            let order = match (one.peek(), two.peek()) {
-                (Some(a), Some(b)) => a.key.cmp(&b.key),
-                (Some(_), None) => std::cmp::Ordering::Less,
-                (None, Some(_)) => std::cmp::Ordering::Greater,
-                (None, None) => return Ok(items),
-            };
-            let new = if order.is_le() { one.next() } else { None };
-            let before = if order.is_ge() { two.next() } else { None };
-            self.item(&mut items, new, before);
+        for key in new_rows.keys().chain(old_rows.keys()).collect::<BTreeSet<_>>() {
+            self.item(&mut items, key, [new_rows.get(key), old_rows.get(key)]);
         }
+        Ok(items)
     }
 
     fn atoms(&mut self) -> (Atoms, u64) {
@@ -289,9 +256,39 @@ impl PageBuilder<'_, '_> {
         (atoms, retained.get(ROOT as usize).copied().unwrap_or(0))
     }
 
+    /// Functions and objects that the link does not have.
+    fn removed(&mut self) -> Removed {
+        let model = self.model;
+        let is_removed = |a: &&Atom| a.state == AtomState::Dropped && a.size > 0 && !a.is_zero();
+        let mut all: Vec<&Atom> = model.atoms.iter().filter(is_removed).collect();
+        all.sort_by_key(|a| Reverse(a.size));
+        let list = all.iter().take(MOST_REMOVED).map(|a| {
+            let name = a.name().map_or_else(|| Cow::Owned(format!("[{}]", a.section)), Cow::Borrowed);
+            (self.strings.of(&name), self.strings.of(&model.module_of(a).full()), a.size)
+        });
+        let list = list.collect();
+        Removed { size: all.iter().fold(0, |sum, a| sum.saturating_add(a.size)), count: all.len(), list }
+    }
+
+    fn imports(&mut self) -> Imports {
+        let mut imports = Imports::default();
+        for (import, edges) in self.model.used_imports() {
+            imports.name.push(self.strings.of(&demangle(&import.symbol)));
+            imports.by.push(self.strings.of(import.definer()));
+            imports.start.push(imports.from.len() as u32);
+            for (edge, from) in edges.iter().filter_map(|e| Some((e, self.live(e.from)?))) {
+                imports.from.push(from);
+                imports.kind.push(edge.kind);
+                imports.offset.push(edge.offset);
+            }
+        }
+        imports.start.push(imports.from.len() as u32);
+        imports
+    }
+
     fn edges(&self) -> Edges {
         let model = self.model;
-        let kinds = model.kinds.iter().map(|k| k.to_string()).collect();
+        let kinds = model.report.graph.kinds.iter().map(|k| k.to_string()).collect();
         let mut edges = Edges { kinds, start: vec![0], ..Edges::default() };
         let mut from = 0u32;
         let held = model.edges.iter().filter(|e| e.flags & HOLDS != 0);
@@ -311,14 +308,11 @@ impl PageBuilder<'_, '_> {
 }
 
 /// The page of a report, compared with an older one if there is one.
-///
-/// # Errors
-/// A report says nothing of its file.
-pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>, all: bool) -> Result<String> {
-    let models: Vec<&Model<'_>> = std::iter::once(model).chain(old).collect();
+pub(super) fn page(model: &Model, old: Option<&Model>, all: bool) -> Result<String> {
+    let models: Vec<&Model> = std::iter::once(model).chain(old).collect();
     let view = View::new(&models, all, false);
     let mut next = 0;
-    let number = |a: &Atom<'_>| {
+    let number = |a: &Atom| {
         if a.state == AtomState::Dropped || model.elf.is_some() {
             return NONE;
         }
@@ -344,10 +338,7 @@ pub(super) fn page(model: &Model<'_>, old: Option<&Model<'_>>, all: bool) -> Res
             roots.push((atom, maker.strings.of(&root.reason), symbol));
         }
     }
-    let mut strings = std::mem::take(&mut maker.strings);
-    let imports = Imports::new(model, &mut strings, |atom| maker.live(atom));
-    let removed = Removed::new(model, &mut strings);
-    maker.strings = strings;
+    let (imports, removed) = (maker.imports(), maker.removed());
     let pruned =
         if model.report.pruned { String::new() } else { format!(", {}", model.report.why_not_pruned()) };
     let how = match model.elf {
@@ -405,25 +396,6 @@ struct Imports {
     from: Vec<u32>,
     kind: Vec<u8>,
     offset: Vec<i64>,
-}
-
-impl Imports {
-    /// `live` is the number in the page of an atom of the report.
-    fn new(model: &Model<'_>, strings: &mut Strings, live: impl Fn(u32) -> Option<u32>) -> Self {
-        let mut imports = Imports::default();
-        for (import, edges) in model.used_imports() {
-            imports.name.push(strings.of(&demangle(&import.symbol)));
-            imports.by.push(strings.of(import.definer.name()));
-            imports.start.push(imports.from.len() as u32);
-            for (edge, from) in edges.iter().filter_map(|e| Some((e, live(e.from)?))) {
-                imports.from.push(from);
-                imports.kind.push(edge.kind);
-                imports.offset.push(edge.offset);
-            }
-        }
-        imports.start.push(imports.from.len() as u32);
-        imports
-    }
 }
 
 #[cfg(test)]
