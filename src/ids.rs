@@ -13,7 +13,7 @@ pub trait Id: Copy + Eq + Ord {
     fn new(index: usize) -> Self;
 }
 
-/// An enum whose values have names, by which messages, reports and options call them.
+/// An enum with a name for each value. Messages, reports and options use these names.
 macro_rules! named {
     ($(#[$of:meta])* $vis:vis enum $ty:ident { $($(#[$doc:meta])* $value:ident = $name:literal,)* }) => {
         $(#[$of])*

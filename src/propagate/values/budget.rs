@@ -1,7 +1,7 @@
 //! Analysis budgets: how many objects a points-to set distinguishes, and how many steps a link may take.
 //!
-//! The objects of a set over its budget are joined into one (`joined_objects`), as in unification-based analysis (Steensgaard).
-//! Joining only adds to the solution. It keeps the function addresses and makes the remaining work near-linear.
+//! Of a set over its budget, first the objects of one layout are joined, and then all (`joined_objects`), as in unification-based analysis
+//! (Steensgaard). Joining only adds to the solution. It keeps the function addresses and makes the remaining work near-linear.
 //!
 //! A step is one element read, or one propagation of the overdefined mark along an edge. A new edge counts as several steps, since
 //! it occupies memory. Three thresholds lower the precision in turn: sets distinguish no objects, all memory is one object, all
