@@ -7,30 +7,11 @@
 use std::sync::LazyLock;
 
 use super::program::{FunctionTable, Generator};
-use crate::texts::blocks;
+use crate::texts::{Template, filled, templates};
 
-/// A statement with marks to fill in, and its text at file scope.
-#[derive(Debug)]
-struct Template {
-    group: &'static str,
-    weight: usize,
-    text: String,
-    item: String,
-}
-
-static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
-    let mut all: Vec<Template> = Vec::new();
-    for block in blocks(include_str!("texts/functions.txt")) {
-        match (block.key, all.last_mut()) {
-            ("item", Some(last)) => last.item = block.text,
-            (group, _) => {
-                let weight = block.words.parse().unwrap_or(1);
-                all.push(Template { group, weight, text: block.text, item: String::new() });
-            }
-        }
-    }
-    all
-});
+/// Statements by group, each with its weight, and `item`: its text at file scope.
+static TEMPLATES: LazyLock<Vec<Template>> =
+    LazyLock::new(|| templates(include_str!("texts/functions.txt"), &["item"]));
 
 impl Generator {
     fn variable(&mut self) -> &'static str {
@@ -182,37 +163,31 @@ impl Generator {
 
     /// A template of these groups, with all marks filled in.
     fn template(&mut self, f: usize, depth: usize, groups: &[&str]) -> String {
-        let fit = |t: &&Template| groups.contains(&t.group);
+        let fit = |t: &&Template| groups.contains(&t.key);
+        let weight = |t: &Template| t.words.parse().unwrap_or(1);
         let all: Vec<&Template> =
-            TEMPLATES.iter().filter(fit).flat_map(|t| std::iter::repeat_n(t, t.weight)).collect();
+            TEMPLATES.iter().filter(fit).flat_map(|t| std::iter::repeat_n(t, weight(t))).collect();
         let template = *self.rng.pick(&all);
         let number = self.fresh();
-        let item = self.fill(&template.item, f, depth, number);
+        let item = self.fill(template.part("item"), f, depth, number);
         let unit = self.functions[f].unit;
         self.drafts[unit].items.push_str(&item);
         self.fill(&template.text, f, depth, number)
     }
 
     fn fill(&mut self, text: &str, f: usize, depth: usize, number: usize) -> String {
-        let mut pieces = text.split('@');
-        let mut out = pieces.next().unwrap_or_default().to_owned();
-        for piece in pieces {
-            let (mark, rest) = piece.split_at(1);
-            out.push_str(&match mark {
-                "E" => self.expression(1),
-                "C" => self.call(f),
-                "F" => self.callee(f),
-                "N" => number.to_string(),
-                "K" => self.rng.literal(),
-                "R" => self.rng.range(2, 6).to_string(),
-                "D" => self.rng.below(8).to_string(),
-                "S" => self.statement(f, depth.saturating_sub(1)),
-                "L" => if self.functions[f].live { "live" } else { "dead" }.to_owned(),
-                _ => "tail of a string".get(self.rng.below(12)..).unwrap_or_default().to_owned(),
-            });
-            out.push_str(rest);
-        }
-        out
+        filled(text, |mark| match mark {
+            "E" => self.expression(1),
+            "C" => self.call(f),
+            "F" => self.callee(f),
+            "N" => number.to_string(),
+            "K" => self.rng.literal(),
+            "R" => self.rng.range(2, 6).to_string(),
+            "D" => self.rng.below(8).to_string(),
+            "S" => self.statement(f, depth.saturating_sub(1)),
+            "L" => if self.functions[f].live { "live" } else { "dead" }.to_owned(),
+            _ => "tail of a string".get(self.rng.below(12)..).unwrap_or_default().to_owned(),
+        })
     }
 
     /// A table that is copied to the heap and called from there.
