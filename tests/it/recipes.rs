@@ -39,7 +39,7 @@ fn run(name: &str, files: &[(&str, &str)]) -> Session {
     let recipes = recipes();
     let blocks = recipes[""].iter().chain(&recipes[name]).map(String::as_str).collect::<Vec<_>>();
     let path = tools::path_with(tools::lto_prune().parent().unwrap());
-    let mut job = Job::new(&dir, "bash").arg("-euc").arg(blocks.concat()).env("PATH", path);
+    let mut job = session.job("bash").arg("-euc").arg(blocks.concat()).env("PATH", path);
     // cargo and rustup are where they are.
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     for (variable, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
@@ -163,7 +163,7 @@ fn cargo() {
 fn cargo_subcommand() {
     let mut session = run("cargo subcommand", &[("Cargo.toml", MANIFEST), ("src/main.rs", RUST)]);
     let dir = session.dir().to_owned();
-    let outcome = session.must(&Job::new(&dir, dir.join("target/release/app")));
+    let outcome = session.cmd("target/release/app");
     session.check_eq(&outcome.stdout.as_str(), &"2\n", "output of the program");
     let reports = std::fs::read_dir(session.path("target/lto-prune/reports")).unwrap().count();
     session.check_eq(&reports, &1, "reports");
@@ -192,11 +192,11 @@ fn cargo_subcommand() {
             job = job.env("RUSTFLAGS", flags);
         }
         let outcome = session.must(&job);
-        session.check(outcome.stderr.contains("lto-prune: the reports are in "), &outcome.stderr);
+        session.says(&outcome.stderr, "lto-prune: the reports are in ");
         session.check(!outcome.stderr.contains("build_script"), &outcome.stderr);
-        session.check(outcome.stderr.contains("app"), &outcome.stderr);
+        session.says(&outcome.stderr, "app");
         let again = session.must(&job);
-        session.check(again.stderr.contains("cargo linked no program"), &again.stderr);
+        session.says(&again.stderr, "cargo linked no program");
     }
 }
 
@@ -233,8 +233,7 @@ fn free_pascal() {
     }
     let main = "program app;\nbegin\n  writeln(ParamCount + 2);\nend.\n";
     let mut session = run("Free Pascal", &[("app.pas", main)]);
-    let dir = session.dir().to_owned();
-    let outcome = session.must(&Job::new(&dir, session.path("app")));
+    let outcome = session.cmd("./app");
     session.check_eq(&outcome.stdout.as_str(), &"2\n", "output of the program");
     session.check(session.path("reports/app.json").exists(), "no report");
 }
