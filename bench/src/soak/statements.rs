@@ -143,8 +143,7 @@ impl Generator {
             2 | 3 => format!("x += {};\n", self.call(f)),
             4 | 5 => self.template(f, depth, &["simple"]),
             6..=8 => self.switch(f, depth),
-            9 => self.sparse_switch(f, depth),
-            10 => {
+            9 => {
                 let (t, e) = (self.table(f), self.expression(1));
                 let (name, n) = (t.name, t.len);
                 match t.structs {
@@ -152,10 +151,8 @@ impl Generator {
                     false => format!("x += {name}[{e} % {n}u](y, z);\n"),
                 }
             }
-            11 => self.heap_table(f),
-            12 if !cplus => self.computed_goto(f, depth),
-            13 => self.array_walk(),
-            14 => self.switch_to_value(f),
+            10 => self.heap_table(f),
+            11 if !cplus => self.computed_goto(f, depth),
             // In C++ labels as values may not skip constructors.
             _ => self.template(f, depth, if cplus { &["deep"] } else { &["deep", "C"] }),
         }
@@ -202,24 +199,6 @@ impl Generator {
         )
     }
 
-    /// Loops whose pointers begin before their array or end past it.
-    fn array_walk(&mut self) -> String {
-        let (id, n, k) = (self.fresh(), self.rng.range(6, 20), self.rng.range(1, 5));
-        let values: Vec<String> = (0..n).map(|_| self.rng.below(100).to_string()).collect();
-        let (constant, mutate) = if self.rng.one_in(2) { ("const ", "") } else { ("", "w[0] += x;") };
-        let w = format!("walk{id}");
-        let loops = match self.rng.below(3) {
-            0 => format!("for ({constant}unsigned *p = {w}; p != {w} + {n}; p++) x = x * 3u + *p;"),
-            1 => format!("for (int i = {k}; i < {k} + {n}; i++) x = x * 3u + {w}[i - {k}];"),
-            _ => format!("for ({constant}unsigned *p = {w} + {n}; p-- != {w};) x = x * 3u + *p;"),
-        };
-        format!(
-            "{{ static {constant}unsigned {w}[{n}] = {{{}}}; {} {loops} }}\n",
-            values.join(", "),
-            mutate.replace('w', &w)
-        )
-    }
-
     /// A dense switch: a jump table where the compiler makes any. The default may be unreachable, and the range may
     /// begin below zero.
     fn switch(&mut self, f: usize, depth: usize) -> String {
@@ -261,46 +240,6 @@ impl Generator {
             out.push_str(&format!("default: {s}"));
         }
         out.push_str("}\n");
-        out
-    }
-
-    fn sparse_switch(&mut self, f: usize, depth: usize) -> String {
-        let e = self.expression(2);
-        let mut out = format!("switch ({e}) {{\n");
-        let mut label = 0;
-        for _ in 0..self.rng.range(3, 9) {
-            label += 1 + self.rng.below(300);
-            let s = self.statement(f, depth - 1);
-            out.push_str(&format!("case {label}: {s}break;\n"));
-        }
-        out.push_str("default: z++;\n}\n");
-        out
-    }
-
-    /// A switch that only chooses a value: tables of numbers, strings or functions, which in PIC clang makes relative.
-    fn switch_to_value(&mut self, f: usize) -> String {
-        let n = self.rng.range(5, 10);
-        let (kind, what) = *self.rng.pick(&[(0, "const char *"), (1, "fn "), (2, "unsigned ")]);
-        let e = self.expression(1);
-        let v = format!("chosen{}", self.fresh());
-        let mut out = format!("{{ {what}{v}; switch ({e} % {n}u) {{\n");
-        for i in 0..n {
-            let value = match kind {
-                0 => format!("\"choice {} of {v}\"", i * 7),
-                1 => self.callee(f),
-                _ => self.rng.literal(),
-            };
-            out.push_str(&if i + 1 == n {
-                format!("default: {v} = {value};\n")
-            } else {
-                format!("case {i}: {v} = {value}; break;\n")
-            });
-        }
-        out.push_str(&match kind {
-            0 => format!("}} x = hash_text(x, {v}); }}\n"),
-            1 => format!("}} x += {v}(y, z); }}\n"),
-            _ => format!("}} x ^= {v}; }}\n"),
-        });
         out
     }
 

@@ -25,8 +25,8 @@ const BASE: &str = include_str!("../texts/pointers.c");
 /// and the language of the unit, if it needs one. `shared` and `here` stand at file scope, in all units and in that of the chain; `there` in
 /// any unit.
 ///
-/// In the texts `@v` is the value, `@o` the variable to define, `@#` a number of its own, `@d` a new function that need not be called, `@t` one
-/// that may be called, `@i` a number from 0 to 3, the same each time, `@z` a zero that compilers do not know, `@K` a constant, `@n` perhaps
+/// In the texts `@v` is the value, `@o` the variable to define, `@#` a number of its own, `@c` a new function that is called, `@d` one that need not be,
+/// `@t` one that may be, `@i` a number from 0 to 3, the same each time, `@z` a zero that compilers do not know, `@K` a constant, `@n` perhaps
 /// `noinline`, `@s` perhaps `static`.
 static CARRIERS: LazyLock<Vec<Template>> =
     LazyLock::new(|| templates(include_str!("../texts/carriers.txt"), &["shared", "here", "there"]));
@@ -132,7 +132,7 @@ impl Weaver {
             body: String::new(),
             value: String::new(),
         };
-        self.begin(&mut chain);
+        self.carry(&mut chain, id, "begin", "");
         for _ in 0..self.rng.range(1, 6) {
             match self.rng.below(14) {
                 0 => self.hand_over(&mut chain),
@@ -140,7 +140,7 @@ impl Weaver {
                 3 => self.parameters(&mut chain),
                 4 => self.variadic(&mut chain),
                 5 | 6 => self.signature(&mut chain),
-                _ => self.carry(&mut chain),
+                _ => self.text(&mut chain),
             }
             if self.rng.one_in(3) {
                 chain.body.push_str("  touch(&x);\n");
@@ -151,18 +151,33 @@ impl Weaver {
     }
 
     /// One of the carriers that are texts.
-    fn carry(&mut self, chain: &mut Chain) {
+    fn text(&mut self, chain: &mut Chain) {
         let cplus = self.drafts[chain.unit].cplus;
         // C++ has its own as often as all the others together.
         let kind = match cplus && self.rng.one_in(2) {
             true => "cplus",
             false => self.rng.word("data data data passing passing callbacks callbacks machine"),
         };
-        let language = if cplus { " C++" } else { " C" };
-        let fit = |c: &&Template| c.words == kind || c.words.strip_prefix(kind) == Some(language);
+        let id = self.fresh();
+        self.carry(chain, id, kind, if cplus { " C++" } else { " C" });
+    }
+
+    /// Send the value of a chain through a carrier of a group.
+    fn carry(&mut self, chain: &mut Chain, id: usize, kind: &str, language: &str) {
+        let fit = |c: &&Template| c.words.strip_prefix(kind).is_some_and(|l| l.is_empty() || l == language);
         let all: Vec<&Template> = CARRIERS.iter().filter(fit).collect();
         let carrier = *self.rng.pick(&all);
-        self.place(chain, carrier);
+        let of = Filling { value: chain.value.clone(), id, index: self.rng.below(4) };
+        let shared = self.fill(carrier.part("shared"), chain.unit, &of);
+        self.shared.push_str(&shared);
+        let there = self.any_unit();
+        for (text, unit) in [("there", there), ("here", chain.unit)] {
+            let text = self.fill(carrier.part(text), unit, &of);
+            self.drafts[unit].items.push_str(&text);
+        }
+        let body = self.fill(&carrier.text, chain.unit, &of);
+        chain.body.push_str(&body);
+        chain.value = format!("v{id}");
     }
 
     /// The main function, which calls every chain.
@@ -261,6 +276,7 @@ impl Weaver {
             "v" => of.value.clone(),
             "o" => format!("v{}", of.id),
             "#" => of.id.to_string(),
+            "c" => self.function("called", unit),
             "d" => self.function("decoy", unit),
             "t" => self.function("other", unit),
             "i" => of.index.to_string(),
@@ -270,22 +286,6 @@ impl Weaver {
             "s" => (*self.rng.pick(&["", "static "])).to_owned(),
             other => format!("@{other}"),
         })
-    }
-
-    /// Send the value of a chain through a carrier.
-    fn place(&mut self, chain: &mut Chain, carrier: &Template) {
-        let of = Filling { value: chain.value.clone(), id: self.fresh(), index: self.rng.below(4) };
-        let shared = self.fill(carrier.part("shared"), chain.unit, &of);
-        self.shared.push_str(&shared);
-        let there = self.any_unit();
-        for (text, unit) in [("there", there), ("here", chain.unit)] {
-            let text = self.fill(carrier.part(text), unit, &of);
-            self.drafts[unit].items.push_str(&text);
-        }
-        let body = self.fill(carrier.text.trim_end_matches('\n'), chain.unit, &of);
-        chain.body.push_str(&body);
-        chain.body.push('\n');
-        chain.value = format!("v{}", of.id);
     }
 }
 
