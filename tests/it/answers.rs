@@ -178,7 +178,7 @@ fn every_path_is_answered() {
 #[test]
 fn files_that_cannot_be_written_change_no_output() {
     let mut session = prepare("unwritable");
-    let line = path("pruned", "main.o lib.o", "");
+    let line = paths().next().unwrap();
     let outcome = link(&mut session, &line, "");
     session.check(outcome.ok(), &outcome.stderr);
     let expected = session.bytes("bin/app");

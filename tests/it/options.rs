@@ -238,20 +238,3 @@ fn map_names_the_originals() {
         session.check(!map.contains(".text.dead_one") || map.contains("Discarded"), "dead_one in the map");
     }
 }
-
-#[test]
-fn summaries_can_be_precomputed() {
-    let mut session = prepare("summarize");
-    session.cmd("lto-prune summarize main.o -o main.o.ltosum");
-    let text = session.cmd("lto-prune dump main.o.ltosum").stdout;
-    for name in ["dead_one", "dead_two", "callee"] {
-        session.check(text.contains(name), &format!("no {name} in\n{text}"));
-    }
-    link(&mut session, Linker::Lld, "-Wl,--prune-no-cache");
-    session.check(!defined(&session).contains("dead_one"), "dead_one with a summary made ahead");
-    // A summary of other bytes is ignored.
-    session.cmd("lto-prune summarize lib.o -o main.o.ltosum");
-    link(&mut session, Linker::Lld, "-Wl,--prune-no-cache");
-    session.check(!defined(&session).contains("dead_one"), "dead_one with another file's summary");
-    session.cmd("./out");
-}
