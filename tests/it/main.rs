@@ -69,5 +69,8 @@ mod unwinding;
 mod vtables;
 mod worth;
 #[allow(dead_code, reason = "bench uses the rest")]
+#[path = "../../bench/src/facts.rs"]
+mod facts;
+#[allow(dead_code, reason = "bench uses the rest")]
 #[path = "../../bench/src/texts.rs"]
 mod texts;
