@@ -60,33 +60,14 @@ fn sections(file: &Path, answer: &Value) -> Result<usize> {
     Ok(compared)
 }
 
-/// Compare the atoms that are kept with those that the report's graph reaches. The results are the number of edges, and a symbol of the
-/// atom that most edges lead to, which is the hardest to explain.
-fn graph(report: &Value) -> Result<(usize, String)> {
-    let numbers = |name: &str| -> Vec<usize> {
-        let values = report["graph"][name].as_array().into_iter().flatten();
-        values.map(|v| v.as_u64().unwrap_or(0) as usize).collect()
-    };
-    let (start, target, flags) = (numbers("start"), numbers("target"), numbers("flags"));
-    let atoms = list(report, "atoms")?;
-    let mut reached = vec![false; atoms.len()];
-    let mut work: Vec<usize> = list(report, "roots")?.iter().map(|r| number(r, "atom") as usize).collect();
-    while let Some(atom) = work.pop() {
-        if !std::mem::replace(&mut reached[atom], true) {
-            let edges = (start[atom]..start[atom + 1]).filter(|e| flags[*e] & 1 != 0);
-            work.extend(edges.map(|e| target[e]));
-        }
-    }
-    let wrong =
-        atoms.iter().zip(&reached).filter(|(a, reached)| (a["state"] != "dropped") != **reached).count();
-    if wrong > 0 {
-        return Err(format!("{wrong} atoms are kept and not reached, or reached and dropped").into());
-    }
+/// The number of edges of the graph, and a symbol of the atom that most of them lead to, which is the hardest to explain.
+fn hub(report: &Value) -> Result<(usize, String)> {
+    let (atoms, targets) = (list(report, "atoms")?, list(&report["graph"], "target")?);
     let mut held = vec![0usize; atoms.len()];
-    target.iter().for_each(|atom| held[*atom] += 1);
+    targets.iter().filter_map(Value::as_u64).for_each(|atom| held[atom as usize] += 1);
     let symbol = |atom: &usize| atoms[*atom]["symbols"][0].as_str().filter(|name| !name.is_empty());
     let hub = (0..atoms.len()).filter(|atom| symbol(atom).is_some()).max_by_key(|atom| held[*atom]);
-    Ok((target.len(), hub.as_ref().and_then(symbol).ok_or("no atom has a symbol")?.to_owned()))
+    Ok((targets.len(), hub.as_ref().and_then(symbol).ok_or("no atom has a symbol")?.to_owned()))
 }
 
 fn measure(corpus: &Corpus, options: &Options, link: &Link) -> Result<Vec<String>> {
@@ -115,7 +96,7 @@ fn measure(corpus: &Corpus, options: &Options, link: &Link) -> Result<Vec<String
         }
     }
     let report = dir.join("new/report.json");
-    let (edges, symbol) = graph(&report::read(&report)?)?;
+    let (edges, symbol) = hub(&report::read(&report)?)?;
     let answer = ask(corpus, &dir, &["diff", "--all", "old/report.json", "new/report.json"])?;
     let changes = list(&answer, "diff")?.iter().map(|row| row["change"].as_i64().unwrap_or(0));
     let difference: i64 = changes.sum();
@@ -158,7 +139,7 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let good = table.links(&corpus.links, |link| measure(corpus, options, link));
     let body = format!(
         "Of each link, pruned at `--prune-level={}` and plain: `audit top` adds up to the length of the file in {} groupings, its sections have the sizes \
-         of `size -A`, the kept code is the code that the report's graph reaches, and `audit diff` of plain and pruned adds up. Times are processor time of \
+         of `size -A`, and `audit diff` of plain and pruned adds up. Times are processor time of \
          whole commands (least of {}), `why` and `paths` of the symbol with most references; none may take a second.\n\n{}",
         options.level,
         GROUPINGS.split(' ').count(),

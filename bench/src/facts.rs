@@ -34,7 +34,7 @@ pub(crate) fn is_linked(bytes: &[u8]) -> bool {
     matches!(kind, Ok(elf::ET_EXEC | elf::ET_DYN))
 }
 
-fn read(bytes: &[u8]) -> object::Result<Vec<String>> {
+pub(crate) fn read(bytes: &[u8]) -> object::Result<Vec<String>> {
     let file = File::parse(bytes)?;
     let endian = file.endian();
     let header = file.elf_header();

@@ -8,7 +8,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use crate::Result;
 use crate::corpus::find_linker;
@@ -35,25 +35,6 @@ impl Side {
         self.add_lines("run prints", &done.stdout);
         self.add_lines("run prints", &done.stderr);
         Ok(())
-    }
-
-    /// Link by a `command`, which writes `output` in `folder`, and run that.
-    pub(crate) fn of_command(command: &mut Command, folder: &Path, output: &str) -> Result<Side> {
-        let done = command.output().map_err(|e| format!("{:?}: {e}", command.get_program()))?;
-        let mut side = Side::new(&done);
-        side.bytes = fs::read(folder.join(output)).unwrap_or_default();
-        side.add_lines("stdout", &done.stdout);
-        side.add_lines("stderr", &done.stderr);
-        side.facts.extend(facts::of_output(&folder.join(output)));
-        if side.linked {
-            side.run(Command::new("timeout").args(["-s", "KILL", "10"]).arg(folder.join(output)))?;
-        }
-        Ok(side)
-    }
-
-    fn new(done: &Output) -> Side {
-        let facts = vec![format!("link status: {}", done.status)];
-        Side { facts, linked: done.status.success(), bytes: Vec::new() }
     }
 }
 
@@ -194,7 +175,8 @@ impl PairedLink<'_> {
         folder: &Path,
     ) -> Result<Side> {
         let done = command.output().map_err(|e| format!("{:?}: {e}", command.get_program()))?;
-        let mut side = Side::new(&done);
+        let facts = vec![format!("link status: {}", done.status)];
+        let mut side = Side { facts, linked: done.status.success(), bytes: Vec::new() };
         let mut out = done.stdout;
         side.bytes = fs::read(folder.join(&self.output)).unwrap_or_default();
         if let Some(at) = out.windows(4).position(|w| w == b"\x7fELF") {
@@ -203,10 +185,8 @@ impl PairedLink<'_> {
             let facts = facts::of_bytes(&side.bytes);
             side.facts.extend(facts.into_iter().map(|f| format!("standard output has {f}")));
         }
-        for (stream, text) in [("stdout", &out), ("stderr", &done.stderr)] {
-            let text = String::from_utf8_lossy(text);
-            side.facts.extend(text.lines().map(|line| format!("{stream}: {line}")));
-        }
+        side.add_lines("stdout", &out);
+        side.add_lines("stderr", &done.stderr);
         side.facts.extend(facts::of_output(&folder.join(&self.output)));
         if self.is_relocatable {
             let mut hash = DefaultHasher::new();

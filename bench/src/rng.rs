@@ -48,6 +48,12 @@ impl Rng {
         &items[self.below(items.len())]
     }
 
+    /// One of the words of a text.
+    pub(crate) fn word<'t>(&mut self, words: &'t str) -> &'t str {
+        let words: Vec<&'t str> = words.split(' ').collect();
+        words[self.below(words.len())]
+    }
+
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i + 1));

@@ -1,5 +1,7 @@
 //! Texts of blocks: a line `@KEY WORDS` begins a block, and the lines up to the next one are its text.
 
+use std::collections::BTreeMap;
+
 pub(crate) struct Block<'t> {
     pub(crate) key: &'t str,
     /// The rest of the first line, without the blank behind the key.
@@ -26,4 +28,42 @@ pub(crate) fn blocks(text: &str) -> Vec<Block<'_>> {
 /// The words of a text, owned.
 pub(crate) fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// A text to fill in, with the texts that belong to it by their keys.
+#[derive(Debug)]
+pub(crate) struct Template {
+    pub(crate) key: &'static str,
+    pub(crate) words: &'static str,
+    pub(crate) text: String,
+    parts: BTreeMap<&'static str, String>,
+}
+
+impl Template {
+    pub(crate) fn part(&self, key: &str) -> &str {
+        self.parts.get(key).map_or("", String::as_str)
+    }
+}
+
+/// All templates of a text. Blocks with one of the keys `parts` belong to the template before them.
+pub(crate) fn templates(text: &'static str, parts: &[&str]) -> Vec<Template> {
+    let mut all: Vec<Template> = Vec::new();
+    for Block { key, words, text } in blocks(text) {
+        match all.last_mut().filter(|_| parts.contains(&key)) {
+            Some(last) => drop(last.parts.insert(key, text)),
+            None => all.push(Template { key, words, text, parts: BTreeMap::new() }),
+        }
+    }
+    all
+}
+
+/// The text with each `@` and the character behind it replaced by what `mark` gives for that character.
+pub(crate) fn filled(text: &str, mut mark: impl FnMut(&str) -> String) -> String {
+    let mut pieces = text.split('@');
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (name, rest) = piece.split_at(1);
+        out += &(mark(name) + rest);
+    }
+    out
 }

@@ -43,13 +43,7 @@ fn inputs(config: &Config) -> Vec<String> {
     shown.collect()
 }
 
-const GCC: &str = "-plugin /usr/lib/gcc/x86_64-linux-gnu/12/liblto_plugin.so \
-    -plugin-opt=/usr/lib/gcc/x86_64-linux-gnu/12/lto-wrapper -plugin-opt=-fresolution=/tmp/cc.res \
-    -plugin-opt=-pass-through=-lgcc -plugin-opt=-pass-through=-lgcc_s -plugin-opt=-pass-through=-lc \
-    --build-id --eh-frame-hdr -m elf_x86_64 --hash-style=gnu --as-needed -dynamic-linker \
-    /lib64/ld-linux-x86-64.so.2 -pie -o out Scrt1.o crti.o crtbeginS.o -L/usr/lib/gcc/x86_64-linux-gnu/12 -L. \
-    a.o --gc-sections -lm -lgcc --push-state --as-needed -lgcc_s --pop-state -lc -lgcc --push-state --as-needed \
-    -lgcc_s --pop-state crtendS.o crtn.o";
+const GCC: &str = include_str!("tests/gcc.txt");
 
 #[test]
 fn the_line_of_gcc() {
@@ -157,12 +151,7 @@ fn values_in_every_spelling() {
 /// Every option that takes a separate value must swallow it, or a value would be read as an input.
 #[test]
 fn separate_values_are_no_inputs() {
-    let options = "-h -soname -I -dynamic-linker -m -z -y -F -f -Ttext -Tdata -Tbss -Ttext-segment --section-start -O \
-        --plugin -plugin -plugin-opt --hash-style --sort-section --unresolved-symbols --wrap --image-base \
-        --dependency-file --retain-symbols-file --keep-unique --mllvm -mllvm --sysroot --trace-symbol --oformat \
-        --version-script --dynamic-list --export-dynamic-symbol --export-dynamic-symbol-list --auxiliary --filter \
-        --symbol-ordering-file --call-graph-ordering-file --compress-debug-sections --reproduce --rpath-link \
-        --orphan-handling --error-limit --pack-dyn-relocs";
+    let options = include_str!("tests/separate_values_are_no_inputs.txt");
     for option in options.split_whitespace() {
         assert_eq!(inputs(&lld(&format!("{option} value a.o"))), ["a.o"], "{option}");
     }
@@ -275,13 +264,9 @@ fn what_we_do_not_model_is_named() {
     {
         assert_eq!(interpret(Flavor::Bfd, text).unmodelled.len(), 1, "{text}");
     }
-    for text in [
-        "--whole-archive=1",
-        "-m elf_i386",
-        "--remap-inputs=a=b",
-        "--undefined-glob=*",
-        "--thinlto-index-only",
-    ] {
+    for text in
+        "--whole-archive=1|-m elf_i386|--remap-inputs=a=b|--undefined-glob=*|--thinlto-index-only".split('|')
+    {
         assert_eq!(lld(text).unmodelled.len(), 1, "{text}");
     }
     for text in ["-b elf", "--format=elf", "-m elf_x86_64", "--icf=all", "--no-gnu-unique", "--unknown", "-q"]

@@ -430,7 +430,7 @@ impl RelocatedSection {
     }
 }
 
-/// Decide one relocation.
+/// The action for one relocation of a section.
 fn action_of(
     input: &Input<'_>,
     symbols: &Symbols<'_>,

@@ -97,30 +97,9 @@ impl Link {
     }
 }
 
-const MAIN: &str = "module native
-symbol \"\"
-symbol _start global func in [.text.start] size 0x10
-symbol helper global
-symbol dead global func in [.text.dead] size 0x10
-symbol both weak func in [.text.both] size 0x10
-atom .text.start code section 1 size 0x10 align 16 flags exec,standard
-  call @0x4 helper -4
-atom .text.dead code section 2 size 0x10 align 16 flags exec,standard
-  call @0x4 both -4
-atom .text.both code section 3 size 0x10 align 16 flags exec,standard
-";
+const MAIN: &str = include_str!("tests/main_summary.txt");
 
-const HELPER: &str = "module native
-symbol \"\"
-symbol helper global func in [.text.helper] size 0x10
-symbol both global func in [.text.strong] size 0x10
-symbol unused global func in [.text.unused] size 0x10
-atom .text.helper code section 1 size 0x10 align 16 flags exec,standard
-  call @0x4 both -4
-atom .text.strong code section 2 size 0x10 align 16 flags exec,standard
-atom .text.unused code section 3 size 0x10 align 16 flags exec,standard
-  call @0x4 helper -4
-";
+const HELPER: &str = include_str!("tests/helper_summary.txt");
 
 #[test]
 fn references_go_to_the_prevailing_definition() {
@@ -153,20 +132,7 @@ fn options_make_roots() {
 
 #[test]
 fn groups_metadata_and_custom_sections() {
-    let module = "module native
-symbol \"\"
-symbol _start global func in [.text.start] size 4
-symbol sig weak func in [.text.sig] size 4
-group sig comdat section 9
-atom .text.start code section 1 size 8 align 1 flags exec,standard
-  call @0x1 sig -4
-atom .text.sig code section 2 size 4 align 1 flags exec,standard,grouped group sig
-atom .rodata.sig rodata section 3 size 4 align 1 flags standard,grouped group sig
-atom meta rodata section 4 size 4 align 1 flags link-order,c-identifier after [.text.start]
-atom deadmeta rodata section 5 size 4 align 1 flags link-order,c-identifier after [.text.dead]
-atom custom rodata section 6 size 4 align 1 flags c-identifier
-atom .text.dead code section 7 size 4 align 1 flags exec,standard
-";
+    let module = include_str!("tests/groups_metadata_and_custom_sections.txt");
     let kept = |line: &str| Link::new(line, &[module]).run().2;
     let common = ["0.text.start", "0.text.sig", "0.rodata.sig", "0meta"];
     assert_eq!(kept("a.o --gc-sections -o out"), common);

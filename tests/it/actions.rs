@@ -3,8 +3,10 @@
 
 use std::fs;
 
-use crate::run::{Job, Outcome, Session};
+use crate::run::{Outcome, Session};
 use crate::tools::{self, Linker};
+
+const SOURCES: &str = include_str!("programs/actions.txt");
 
 const MAIN: &str = "#include <stdio.h>\nint helper(int);\nint thin(int);\nint dead(int x) { return helper(x); }\n\
     int main(int argc, char **argv) { printf(\"%d\\n\", helper(argc) + thin(argc)); return argv == 0; }\n";
@@ -19,7 +21,6 @@ const LINE: &str = "main.o libhelper.a libthin.a";
 /// Objects with debug information, without function sections; a member, and one of a thin archive.
 fn prepare(name: &str, flags: &str) -> Session {
     let mut session = Session::new(&format!("actions/{name}"));
-    let dir = session.dir().to_owned();
     session.mkdir("sub");
     let function =
         |i: usize| format!("int f{i}(int x) {{ for (int i = 0; i < x; i++) x ^= i * {i}; return x; }}\n");
@@ -27,8 +28,8 @@ fn prepare(name: &str, flags: &str) -> Session {
     for (file, text) in [("main.c", MAIN), ("helper.c", &helper), ("thin.c", THIN)] {
         session.write(file, text);
     }
-    session.must(&Job::new(&dir, "clang-19").words(flags).words("-O1 -c main.c thin.c"));
-    session.must(&Job::new(&dir, "clang-19").words(flags).words("-O1 -c helper.c -o sub/helper.o"));
+    session.must(&session.job("clang-19").words(flags).words("-O1 -c main.c thin.c"));
+    session.must(&session.job("clang-19").words(flags).words("-O1 -c helper.c -o sub/helper.o"));
     session.cmd("ar rcs libhelper.a sub/helper.o");
     session.cmd("ar rcsT libthin.a thin.o");
     session
@@ -36,8 +37,7 @@ fn prepare(name: &str, flags: &str) -> Session {
 
 /// A link of `line` by the standalone command.
 fn link(session: &mut Session, linker: Linker, line: &str) -> Outcome {
-    let dir = session.dir().to_owned();
-    let job = Job::new(&dir, tools::lto_prune()).words(line).words("--prune-no-cache");
+    let job = session.job("lto-prune").words(line).words("--prune-no-cache");
     session.run(&job.by(linker))
 }
 
@@ -48,8 +48,7 @@ fn must_link(session: &mut Session, linker: Linker, line: &str) -> String {
 }
 
 fn summarize(session: &mut Session, options: &str) {
-    let dir = session.dir().to_owned();
-    let job = Job::new(&dir, tools::lto_prune()).words("summarize --interface").words(options).args(FILES);
+    let job = session.job("lto-prune summarize --interface").words(options).args(FILES);
     let job = job.words("-o prune");
     session.mkdir("prune");
     session.must(&job);
@@ -61,11 +60,10 @@ fn plan_line() -> String {
 }
 
 fn emit(session: &mut Session, file: &str) -> Outcome {
-    let dir = session.dir().to_owned();
     let output = session.path("emitted").join(file);
     fs::create_dir_all(output.parent().unwrap()).unwrap();
     let words = format!("emit --plan=prune/{file}.ltoplan {file} -o emitted/{file}");
-    session.run(&Job::new(&dir, tools::lto_prune()).words(&words))
+    session.run(&session.job("lto-prune").words(&words))
 }
 
 const EMITTED: &str = "--prune-interfaces=prune --prune-emitted=emitted";
@@ -139,7 +137,7 @@ fn missing_results_are_not_taken_from_the_cache() {
     }
     for options in ["", "", EMITTED] {
         let strict = if options.is_empty() { "" } else { "--prune-strict" };
-        let job = Job::new(session.dir(), tools::lto_prune()).words(LINE).words(options).words(strict);
+        let job = session.job("lto-prune").words(LINE).words(options).words(strict);
         let job = job.words("-o linked").arg(format!("--prune-cache={}", session.path("cache").display()));
         let outcome = session.run(&job.by(Linker::Lld));
         let is_missing = outcome.stderr.contains("libhelper.a") && !outcome.ok();
@@ -163,7 +161,7 @@ fn what_does_not_fit_is_made_in_the_link() {
     let missing = must_link(&mut session, Linker::Lld, &format!("{LINE} -o linked {EMITTED}"));
     session.check(missing.contains("thin.o") && missing.contains("1 pruned object"), &missing);
     let strict = link(&mut session, Linker::Lld, &format!("{LINE} -o strict --prune-strict {EMITTED}"));
-    session.check(!strict.ok() && strict.stderr.contains("thin.o"), &strict.stderr);
+    session.fails_with(&strict, "thin.o");
     // The test damages bytes of the files that the actions wrote.
     for file in ["emitted/main.o", "emitted/libhelper.a", "prune/main.o.ltoif", "prune/libhelper.a.ltoif"] {
         let good = session.bytes(file);
@@ -186,10 +184,7 @@ fn what_does_not_fit_is_made_in_the_link() {
     session.write("main.c", MAIN.replace("x) { return helper(x)", "x) { return helper(x + 1)"));
     session.cmd("clang-19 -g -O1 -c main.c");
     let outcome = emit(&mut session, "main.o");
-    session.check(
-        !outcome.ok() && outcome.stderr.contains("emit: main.o: it is not what was planned"),
-        &outcome.stderr,
-    );
+    session.fails_with(&outcome, "emit: main.o: it is not what was planned");
     must_link(&mut session, Linker::Lld, &format!("{LINE} -o single"));
     must_link(&mut session, Linker::Lld, &format!("{LINE} -o linked {EMITTED}"));
     session.check(session.bytes("linked") == session.bytes("single"), "stale");
@@ -199,17 +194,12 @@ fn what_does_not_fit_is_made_in_the_link() {
 #[test]
 fn names_and_drivers() {
     let mut session = prepare("names", "-g");
-    let dir = session.dir().to_owned();
     // The line names the object, and the archive has it as a member too. It is loaded once.
-    session.write(
-        "start.cc",
-        "#include <iostream>\nextern \"C\" int thin(int);\nint dead() { return thin(1); }\n\
-        int main(int argc, char **) { std::cout << thin(argc) << std::endl; }\n",
-    );
+    session.files(SOURCES, "names_and_drivers");
     session.cmd("g++ -O1 -c start.cc");
     let files = ["start.o", "thin.o", "libthin.a"];
     session.mkdir("prune");
-    let summarize = Job::new(&dir, tools::lto_prune()).words("summarize --interface").args(files);
+    let summarize = session.job("lto-prune summarize --interface").args(files);
     session.must(&summarize.words("-o prune"));
     let line = "start.o ./thin.o libthin.a";
     must_link(&mut session, Linker::Lld, &format!("{line} -o single"));
@@ -253,20 +243,16 @@ fn names_and_drivers() {
     fs::remove_file(session.path("out")).unwrap();
     must_link(&mut session, Linker::Lld, &format!("{plan} --prune-level=off"));
     session.check(!session.path("out").exists(), "a plan is linked");
-    let outcome = session
-        .run(&Job::new(&dir, tools::lto_prune()).words("emit --plan=prune/thin.o.ltoplan thin.o -o thin.o"));
-    session.check(!outcome.ok() && outcome.stderr.contains("the output is an input"), &outcome.stderr);
+    let outcome = session.run(&session.job("lto-prune emit --plan=prune/thin.o.ltoplan thin.o -o thin.o"));
+    session.fails_with(&outcome, "the output is an input");
     // A pipe instead of a precomputed file must not block the link.
     for pipe in ["prune/start.o.ltoif", "emitted/start.o"] {
         fs::remove_file(session.path(pipe)).unwrap();
-        session.must(&Job::new(&dir, "mkfifo").arg(pipe));
+        session.must(&session.job("mkfifo").arg(pipe));
         must_link(&mut session, Linker::Lld, &format!("{line} -o linked {EMITTED}"));
     }
     let outcome = link(&mut session, Linker::Lld, plan);
-    session.check(
-        !outcome.ok() && outcome.stderr.contains("start.o.ltoif: not a regular file"),
-        &outcome.stderr,
-    );
+    session.fails_with(&outcome, "start.o.ltoif: not a regular file");
 }
 
 /// A plan for missing or damaged files is an error that names the file, and never a panic.
@@ -287,7 +273,7 @@ fn plans_of_damaged_interfaces() {
     }
     fs::write(&interface, &good[..good.len() / 2]).unwrap();
     let outcome = link(&mut session, Linker::Lld, &plan_line());
-    session.check(!outcome.ok() && outcome.stderr.contains("main.o.ltoif"), &outcome.stderr);
+    session.fails_with(&outcome, "main.o.ltoif");
     fs::write(&interface, good).unwrap();
     must_link(&mut session, Linker::Lld, &plan_line());
     let plan = session.path("prune/main.o.ltoplan");
@@ -305,8 +291,7 @@ fn plans_of_damaged_interfaces() {
         "emit --plan=x main.o",
         "emit --plan=nowhere main.o -o x",
     ] {
-        let dir = session.dir().to_owned();
-        let outcome = session.run(&Job::new(&dir, tools::lto_prune()).words(words));
+        let outcome = session.run(&session.job("lto-prune").words(words));
         session.check(!outcome.ok() && outcome.stderr.starts_with("lto-prune: error: "), &outcome.stderr);
     }
 }
@@ -322,7 +307,7 @@ fn ninja_runs_what_changed() {
     session.write("main.c", MAIN.replace(" + thin(argc)", ""));
     session.write("helper.c", HELPER);
     let path = tools::path_with(tools::lto_prune().parent().unwrap());
-    let ninja = Job::new(&dir, "ninja").words("-v").env("PATH", path);
+    let ninja = session.job("ninja -v").env("PATH", path);
     let ninja = ninja.by(Linker::Lld).env("HOME", &dir);
     let actions = |output: &str| {
         let of = |line: &str| {

@@ -3,18 +3,18 @@
 use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
-const MAIN: &str = "int dead_one(int x) { return x; }\nint dead_two(int x) { return x + 1; }\nint main(void) { return 0; }\n";
+const FILES: &str = include_str!("programs/adoption.txt");
 
 fn prepare(name: &str) -> Session {
     let mut session = Session::new(&format!("adoption/{name}"));
-    session.write("main.c", MAIN);
+    session.files(FILES, "prepare");
     session.cmd("gcc -O1 -c main.c");
     session.mkdir("build/deep");
     session
 }
 
 fn job(session: &Session, words: &str) -> Job {
-    let job = Job::new(session.dir(), tools::lto_prune()).words(words);
+    let job = session.job("lto-prune").words(words);
     job.by(Linker::Lld)
 }
 
@@ -30,16 +30,13 @@ fn has(session: &Session, name: &str) -> bool {
 #[test]
 fn a_file_of_options_holds_below_its_folder() {
     let mut session = prepare("file");
-    session.write(
-        "build/lto-prune.toml",
-        "keep = [\"dead_one\"]\nreport = \"reports/%o.json\"\nstats = true\nworth = \"1K\"\n",
-    );
+    session.files(FILES, "a_file_of_options_holds_below_its_folder");
     session.mkdir("build/reports");
     let outcome = link(&mut session, "");
     session.check(has(&session, "dead_one") && !has(&session, "dead_two"), "keep is not read");
     let reports = std::fs::read_dir(session.path("build/reports")).unwrap().count();
     session.check_eq(&reports, &1, "reports beside the file");
-    session.check(outcome.stderr.contains("bytes"), &outcome.stderr);
+    session.says(&outcome.stderr, "bytes");
     // The line and the environment come after it.
     let flags = job(&session, "main.o -o build/deep/out --prune-keep=dead_two")
         .env("LTO_PRUNE_FLAGS", "--prune-report=flags.json");
@@ -50,8 +47,7 @@ fn a_file_of_options_holds_below_its_folder() {
     session.write("build/deep/lto-prune.toml", "keep = \"dead_two\"\n");
     link(&mut session, "");
     session.check(!has(&session, "dead_one") && has(&session, "dead_two"), "the nearest file");
-    let beside = job(&session, "main.o -o out");
-    session.must(&beside);
+    session.must(&job(&session, "main.o -o out"));
     let facts = session.facts("out");
     session.check(!facts.defined.contains("dead_one"), "a file below the output is read");
 }
@@ -66,26 +62,21 @@ fn the_folder_is_that_of_the_output() {
         ("main.o -o build/deep/../out", true),
         ("main.o -Wl,--outpu=build/out", true),
     ] {
-        let job = job(&session, words).by(Linker::Bfd);
-        session.must(&job);
+        session.must(&job(&session, words).by(Linker::Bfd));
         let path = if kept { "build/out" } else { "out" };
         let found = session.facts(path).defined.contains("dead_one");
         session.check_eq(&found, &kept, words);
     }
     // Folders, pipes and links without a target are named and not opened.
     std::fs::remove_file(session.path("build/lto-prune.toml")).unwrap();
-    let dir = session.dir().to_owned();
     for make in [
         "mkdir build/lto-prune.toml",
         "mkfifo build/lto-prune.toml",
         "ln -s lto-prune.toml build/lto-prune.toml",
     ] {
-        session.must(&Job::new(&dir, "sh").arg("-c").arg(make));
+        session.must(&session.job("sh").arg("-c").arg(make));
         let outcome = link(&mut session, "");
-        session.check(
-            outcome.stderr.contains("build/lto-prune.toml: not read, since it is no file"),
-            &outcome.stderr,
-        );
+        session.says(&outcome.stderr, "build/lto-prune.toml: not read, since it is no file");
         session.cmd("rm -r build/lto-prune.toml");
     }
 }
@@ -96,18 +87,13 @@ fn a_variable_names_the_file_or_none() {
     session.write("build/lto-prune.toml", "keep = \"dead_one\"\n");
     session.write("other.toml", "keep = \"dead_two\"\n");
     for (value, kept) in [("other.toml", "dead_two"), ("", "none")] {
-        let job = job(&session, "main.o -o build/deep/out").env("LTO_PRUNE_CONFIG", value);
-        session.must(&job);
+        session.must(&job(&session, "main.o -o build/deep/out").env("LTO_PRUNE_CONFIG", value));
         for name in ["dead_one", "dead_two"] {
             session.check_eq(&has(&session, name), &(name == kept), &format!("{name} with {value:?}"));
         }
     }
-    let absent = job(&session, "main.o -o out").env("LTO_PRUNE_CONFIG", "absent.toml");
-    let outcome = session.run(&absent);
-    session.check(
-        !outcome.ok() && outcome.stderr.contains("absent.toml: cannot read the options"),
-        &outcome.stderr,
-    );
+    let outcome = session.run(&job(&session, "main.o -o out").env("LTO_PRUNE_CONFIG", "absent.toml"));
+    session.fails_with(&outcome, "absent.toml: cannot read the options");
 }
 
 #[test]
@@ -125,8 +111,7 @@ fn mistakes_in_the_file_are_errors_that_name_it() {
     ];
     for (text, says) in cases {
         session.write("build/lto-prune.toml", text);
-        let job = job(&session, "main.o -o build/deep/out");
-        let outcome = session.run(&job);
+        let outcome = session.run(&job(&session, "main.o -o build/deep/out"));
         let named = outcome.stderr.contains("build/lto-prune.toml") && outcome.stderr.contains(says);
         session.check(!outcome.ok() && named, &format!("{text}: {}", outcome.stderr));
     }
@@ -161,7 +146,7 @@ fn keeping_what_is_not_there_is_a_warning() {
     let mut session = prepare("keep");
     let outcome = link(&mut session, "--prune-keep=dead_one --prune-keep=daed_*");
     let says = "out: --prune-keep=daed_* matches no symbol that an input defines";
-    session.check(outcome.stderr.contains(says), &outcome.stderr);
+    session.says(&outcome.stderr, says);
     session.check(!outcome.stderr.contains("keep=dead_one"), &outcome.stderr);
     // A list for all links of a build is no mistake in one of them; the log has it.
     session.write("lto-prune.toml", "keep = [\"daed_*\"]\nlog = \"log\"\n");
@@ -175,10 +160,9 @@ fn keeping_what_is_not_there_is_a_warning() {
 fn a_source_file_has_no_summary() {
     let mut session = prepare("summarize");
     for (words, file) in [("summarize main.c -o out", "main.c"), ("dump main.c", "main.c")] {
-        let job = job(&session, words);
-        let outcome = session.run(&job);
+        let outcome = session.run(&job(&session, words));
         let says = format!("{file}: is no object, LLVM bitcode or archive");
-        session.check(!outcome.ok() && outcome.stderr.contains(&says), &outcome.stderr);
+        session.fails_with(&outcome, &says);
         session.check(!session.path("out").exists(), "a summary is written");
     }
 }

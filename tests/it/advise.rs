@@ -10,19 +10,13 @@ use crate::audit_elf::loadable;
 use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
-const MAIN: &str = "#include <stdio.h>\nint helper(int);\nint unused(int x) { return helper(x) * 3; }\n\
-    static const char *names[] = { \"one\", \"two\", \"three\" };\n\
-    int main(int argc, char **argv) { puts(names[argc % 3]); return helper(argc) + (argv == 0); }\n";
-const LIB: &str = "int helper(int x) { return x - 1; }\nint other[4000] = { 1 };\n\
-    int dead(int x) { return other[x] + helper(x); }\n";
+const FILES: &str = include_str!("programs/advise.txt");
 
 /// A session with objects, an archive, shims, an old output and a folder for temporary files.
 fn prepare(name: &str, flags: &str) -> Session {
     let mut session = Session::new(&format!("advise/{name}"));
-    let dir = session.dir().to_owned();
-    session.write("main.c", MAIN);
-    session.write("lib.c", LIB);
-    session.must(&Job::new(&dir, "gcc").words("-O1 -c main.c lib.c").words(flags));
+    session.files(FILES, "prepare");
+    session.must(&session.job("gcc -O1 -c main.c lib.c").words(flags));
     session.cmd("ar qcs liblib.a lib.o");
     session.cmd("lto-prune install-shims shims");
     session.write("app", "old");
@@ -32,9 +26,8 @@ fn prepare(name: &str, flags: &str) -> Session {
 
 fn advise(session: &mut Session, options: &str, command: &str) -> Outcome {
     let before = session.listing("");
-    let job = Job::new(session.dir(), tools::lto_prune()).arg("advise").words(options);
-    let job = job.arg("--").words(command).env("TMPDIR", session.path("tmp"));
-    let outcome = session.run(&job);
+    let job = session.job("lto-prune").arg("advise").words(options);
+    let outcome = session.run(&job.arg("--").words(command).env("TMPDIR", session.path("tmp")));
     session.check_eq(&session.listing("tmp"), &Vec::new(), "temporary files");
     let is_ours = |name: &String| name != "kept";
     let after: Vec<String> = session.listing("").into_iter().filter(is_ours).collect();
@@ -55,7 +48,7 @@ fn repeated(session: &mut Session, options: &str, command: &str) -> Vec<Value> {
         let out = session.path("by-hand");
         let _ = std::fs::remove_file(&out);
         let line = by_hand(session, command, flags);
-        let link = session.run(&Job::new(session.dir(), "sh").arg("-c").arg(line));
+        let link = session.run(&session.job("sh").arg("-c").arg(line));
         let Some(file) = row["file"].as_u64() else {
             session.check(row["note"].as_str().unwrap().starts_with("fails: "), &row.to_string());
             let is_behind = note(row).contains("put -B SHIMS before");
@@ -138,11 +131,7 @@ fn rows_behind_lld_and_of_a_linker_are_repeated_by_hand() {
 #[test]
 fn words_of_response_files_and_of_a_cxx_program() {
     let mut session = prepare("cxx", "");
-    session.write(
-        "app.cpp",
-        "#include <stdexcept>\n#include <string>\nint main(int argc, char **) { try { throw std::runtime_error(\"x\"); } \
-         catch (std::exception &e) { return std::string(e.what()).size() == argc ? 0 : 1; } }\n",
-    );
+    session.files(FILES, "words_of_response_files_and_of_a_cxx_program");
     session.cmd("g++ -O1 -ffunction-sections -c app.cpp");
     session.write("words", "app.o -o app -Wl,@linker-words -MD -MF app.d");
     session.write("linker-words", "-z relro --dependency-file=app.dep");
@@ -196,11 +185,9 @@ fn a_failed_test_is_named_and_not_combined() {
 #[test]
 fn a_repro_is_linked_again_and_outputs_are_kept() {
     let mut session = prepare("repro", "");
-    let dir = session.dir().to_owned();
     let repro = "-B shims main.o liblib.a -o other -Wl,--prune-repro=link.tar";
-    session.must(&Job::new(&dir, "gcc").words(repro));
-    let job = Job::new(&dir, tools::lto_prune())
-        .words("advise --runs=1 --format=json --keep=kept --repro=link.tar");
+    session.must(&session.job("gcc").words(repro));
+    let job = session.job("lto-prune advise --runs=1 --format=json --keep=kept --repro=link.tar");
     let outcome = session.must(&job.env("TMPDIR", session.path("tmp")));
     session.check_eq(&session.listing("tmp"), &Vec::new(), "temporary files");
     let answer: Value = serde_json::from_str(&outcome.stdout).unwrap();
@@ -258,7 +245,7 @@ fn abbreviated_options_that_write_are_refused() {
         let outcome = advise(&mut session, "", &format!("gcc main.o liblib.a {words} -o other"));
         session.check_eq(&outcome.status, &2, words);
         let text = format!("may abbreviate {full}, which writes a file");
-        session.check(outcome.stderr.contains(&text), &outcome.stderr);
+        session.says(&outcome.stderr, &text);
     }
     let whole = "gcc main.o liblib.a -o app -Wl,-M,-lm,--as-need,--prune-report=r.txt -B shims";
     let outcome = advise(&mut session, "--runs=1", whole);
@@ -280,12 +267,11 @@ fn a_file_that_the_first_link_changes_ends_the_experiments() {
         session.write("out/extra", "old\n");
         session.write("gone", "");
         session.script("driver", format!("#!/bin/sh\n{change}\nexec gcc \"$@\"\n"));
-        let job = Job::new(session.dir(), tools::lto_prune())
-            .words("advise -- ./driver main.o liblib.a -o out/app");
+        let job = session.job("lto-prune advise -- ./driver main.o liblib.a -o out/app");
         let outcome = session.run(&job.env("TMPDIR", session.path("tmp")));
         session.check_eq(&outcome.status, &1, &outcome.stderr);
-        session.check(outcome.stderr.contains(&format!("the first link {verb} this file")), &outcome.stderr);
-        session.check(outcome.stderr.contains(file), &outcome.stderr);
+        session.says(&outcome.stderr, &format!("the first link {verb} this file"));
+        session.says(&outcome.stderr, file);
         if change.starts_with("echo") {
             let text = session.text(file);
             session.check_eq(&text.as_str(), &"old\nlink\n", "one link was made");
@@ -331,7 +317,7 @@ fn mistakes_and_failed_links() {
         session.check(outcome.stderr.contains(text), &format!("{command}: {}", outcome.stderr));
     }
     let outcome = advise(&mut session, "--tets=true", "gcc main.o");
-    session.check(outcome.stderr.contains("did you mean --test?"), &outcome.stderr);
+    session.says(&outcome.stderr, "did you mean --test?");
     let outcome = advise(&mut session, "--test=false", "gcc main.o liblib.a -o app");
     session.check(outcome.status == 1 && outcome.stderr.contains("the test fails"), &outcome.stderr);
     session.script("slow", "#!/bin/sh\nsleep 60\n");
@@ -356,12 +342,12 @@ fn an_interrupt_leaves_nothing() {
         "driver",
         "#!/bin/sh\nif [ -e \"$TMPDIR/begun\" ]; then echo $$ > started; touch \"$TMPDIR/left\"; sleep 60; fi\n: > \"$TMPDIR/begun\"\nexec gcc \"$@\"\n",
     );
-    let job = Job::new(session.dir(), tools::lto_prune()).words("advise -- ./driver main.o liblib.a -o app");
+    let job = session.job("lto-prune advise -- ./driver main.o liblib.a -o app");
     let job = job.env("TMPDIR", session.path("tmp"));
     let mut child = job.command().stderr(Stdio::null()).process_group(0).spawn().unwrap();
     let start = Instant::now();
     session.wait_for("started");
-    let kill = Job::new(session.dir(), "/bin/kill").arg("-INT").arg(child.id().to_string());
+    let kill = session.job("/bin/kill").arg("-INT").arg(child.id().to_string());
     kill.command().status().unwrap();
     let status = child.wait().unwrap();
     session.check_eq(&status.signal(), &Some(2), "the signal that ended it");

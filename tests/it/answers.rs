@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::run::{Job, Outcome, Session};
-use crate::tools::{self, Linker};
+use crate::tools::Linker;
+
+const SOURCES: &str = include_str!("programs/answers.txt");
 
 const MAIN: &str = "int callee(int);\nint dead_one(int x) { return callee(x); }\n\
     int main(int argc, char **argv) { (void)argv; return callee(argc) - 2; }\n";
@@ -32,47 +34,16 @@ struct PathThroughRun {
     strict: &'static str,
 }
 
-const fn path(name: &'static str, line: &'static str, reason: &'static str) -> PathThroughRun {
-    PathThroughRun { name, line, linker: "", pruned: false, reason, linked: "succeeded", strict: "" }
+/// Lines `NAME|LINE|REASON|LINKER|STRICT|END`; the end is `pruned` or `failed`.
+fn paths() -> impl Iterator<Item = PathThroughRun> {
+    include_str!("programs/answers_paths.txt").lines().map(|path| {
+        let [name, line, reason, linker, strict, end] =
+            path.split('|').collect::<Vec<_>>().try_into().unwrap();
+        let linker = if linker == "REFUSES" { REFUSES_COPIES } else { linker };
+        let linked = if end == "failed" { end } else { "succeeded" };
+        PathThroughRun { name, line, linker, pruned: end == "pruned", reason, linked, strict }
+    })
 }
-
-const PATHS: &[PathThroughRun] = &[
-    PathThroughRun { pruned: true, ..path("pruned", "main.o lib.o", "") },
-    path("nothing to remove", "all.o -nostartfiles -Wl,-e,main", ""),
-    path("the linker removes all", "-Wl,--gc-sections sections.o -nostartfiles -Wl,-e,main", ""),
-    path("off", "main.o lib.o -Wl,--prune-level=off", ""),
-    path("relocatable", "main.o lib.o -r", "relocatable-output"),
-    path("relocations kept", "main.o lib.o -Wl,--emit-relocs", "relocatable-output"),
-    path("a message of the linker", "main.o lib.o -Wl,--trace", "linker-message"),
-    path("a script", "main.o lib.o -nostartfiles -Wl,-T,sections.ld", "script-without-gc"),
-    path("no entry", "main.o lib.o -nostartfiles -Wl,-e,nowhere", "no-entry"),
-    PathThroughRun {
-        strict: "not-run",
-        ..path("an option", "main.o lib.o -Wl,--just-symbols=symbols.o", "unmodelled-option")
-    },
-    PathThroughRun { strict: "not-run", ..path("a module", "main.o lib.o odd.o", "") },
-    PathThroughRun { linker: "ld", strict: "not-run", ..path("gcc LTO", "-flto lto.o lib.o", "gcc-lto") },
-    PathThroughRun { linker: "ld", pruned: true, ..path("the driver's linker", "main.o lib.o", "") },
-    PathThroughRun { linked: "failed", ..path("an undefined symbol", "main.o", "callee") },
-    PathThroughRun {
-        linked: "failed",
-        strict: "not-run",
-        ..path("a file that is missing", "main.o missing.o", "missing.o")
-    },
-    PathThroughRun {
-        linked: "failed",
-        linker: "exit 3",
-        ..path("a failing linker", "main.o lib.o", "refused")
-    },
-    PathThroughRun {
-        linked: "failed",
-        linker: "kill -SEGV $$",
-        ..path("a linker that crashes", "main.o lib.o", "refused")
-    },
-    PathThroughRun { linker: REFUSES_COPIES, ..path("a refusal", "main.o lib.o", "refused") },
-    PathThroughRun { strict: "not-run", ..path("a device", "main.o lib.o -o /dev/null", "regular file") },
-    PathThroughRun { strict: "not-run", ..path("a damaged object", "main.o lib.o damaged.o", "damaged.o") },
-];
 
 fn prepare(name: &str) -> Session {
     let mut session = Session::new(&format!("answers/{name}"));
@@ -91,10 +62,7 @@ fn prepare(name: &str) -> Session {
     // A section of a type that is not known has its module kept whole.
     session.write("odd.s", ".globl odd\n.text\nodd: ret\n.section .odd,\"a\",@0x6fffff01\n.quad 1\n");
     session.cmd("gcc -c symbols.s odd.s");
-    session.write(
-        "sections.ld",
-        "SECTIONS { .text : { *(.text*) } .data : { *(.data*) } .bss : { *(.bss*) } }\n",
-    );
+    session.files(SOURCES, "prepare");
     session.shims();
     session
 }
@@ -116,7 +84,7 @@ fn link(session: &mut Session, path: &PathThroughRun, options: &str) -> Outcome 
     std::fs::remove_file(session.path("log")).unwrap();
     session.mkdir("bin");
     let _ = std::fs::remove_file(session.path("bin/app"));
-    let mut job = Job::new(session.dir(), "gcc").words("-B shims -o bin/app").words(path.line).words(options);
+    let mut job = session.job("gcc -B shims -o bin/app").words(path.line).words(options);
     if path.linker != "ld" {
         let lld = Linker::Lld.path();
         let linker: PathBuf = match path.linker {
@@ -183,7 +151,7 @@ fn check(session: &mut Session, path: &PathThroughRun, is_strict: bool) {
     let says_failed = outcome.stderr.contains("the link failed");
     session.check_eq(&says_failed, &(linked == "failed"), &what);
     if !has_file {
-        let audit = session.run(&Job::new(session.dir(), tools::lto_prune()).words("audit top report.json"));
+        let audit = session.run(&session.job("lto-prune audit top report.json"));
         let says_failed = audit.stderr.contains("the linker failed");
         session
             .check(!audit.ok() && says_failed == (linked == "failed"), &format!("{}\n{what}", audit.stderr));
@@ -197,11 +165,11 @@ fn every_path_is_answered() {
     // The offset of the section headers points outside, which the linker refuses as well.
     object[0x28..0x30].copy_from_slice(&u64::MAX.to_le_bytes());
     session.write("damaged.o", object);
-    for path in PATHS {
+    for path in paths() {
         let is_damaged = path.name == "a damaged object";
         for is_strict in [false, true] {
             let linked = if is_damaged && !is_strict { "failed" } else { path.linked };
-            check(&mut session, &PathThroughRun { linked, ..*path }, is_strict);
+            check(&mut session, &PathThroughRun { linked, ..path }, is_strict);
         }
     }
 }
@@ -210,7 +178,7 @@ fn every_path_is_answered() {
 #[test]
 fn files_that_cannot_be_written_change_no_output() {
     let mut session = prepare("unwritable");
-    let line = path("pruned", "main.o lib.o", "");
+    let line = paths().next().unwrap();
     let outcome = link(&mut session, &line, "");
     session.check(outcome.ok(), &outcome.stderr);
     let expected = session.bytes("bin/app");
@@ -249,7 +217,7 @@ fn files_that_cannot_be_written_change_no_output() {
 fn one_log_serves_a_build() {
     let mut session = prepare("log");
     let script = "for i in 1 2 3 4 5 6 7 8; do gcc -B shims main.o lib.o -o app$i & done; wait";
-    let job = Job::new(session.dir(), "sh").arg("-c").arg(script).env("LTO_PRUNE_FLAGS", "--prune-log=log");
+    let job = session.job("sh").arg("-c").arg(script).env("LTO_PRUNE_FLAGS", "--prune-log=log");
     let outcome = session.must(&job.by(Linker::Lld));
     session.check(outcome.stderr.is_empty(), &outcome.stderr);
     let log = session.text("log");
@@ -267,11 +235,10 @@ fn one_log_serves_a_build() {
 #[test]
 fn remarks_of_lld_have_removed_functions() {
     let mut session = prepare("remarks");
-    let dir = session.dir().to_owned();
     let plain = Linker::Lld.path();
     let lto = [("-flto", ""), ("-flto=thin", ""), ("-flto", "-g")];
     for (mode, debug) in lto {
-        session.must(&Job::new(&dir, "clang-19").words("-O1 -c main.c lib.c").arg(mode).words(debug));
+        session.must(&session.job("clang-19 -O1 -c main.c lib.c").arg(mode).words(debug));
         for (name, filter, has_ours) in [
             ("long", "--opt-remarks-filename,FILE,--opt-remarks-passes,lto", true),
             (
@@ -293,7 +260,8 @@ fn remarks_of_lld_have_removed_functions() {
             let mut texts = Vec::new();
             for (kind, shim) in [("plain", &plain), ("ours", &session.path("shims/ld.lld"))] {
                 let file = format!("{kind}.yaml");
-                let job = Job::new(&dir, "clang-19")
+                let job = session
+                    .job("clang-19")
                     .arg(format!("--ld-path={}", shim.display()))
                     .words("main.o lib.o -o app");
                 let job = job.arg(mode).arg(format!("-Wl,{}", filter.replace("FILE", &file)));
@@ -334,24 +302,14 @@ fn takes_equals(session: &mut Session) -> bool {
 #[test]
 fn subcommands_have_a_help_of_their_own() {
     let mut session = Session::new("answers/help");
-    for name in [
-        "summarize",
-        "emit",
-        "dump",
-        "install-shims",
-        "completions",
-        "explain-trap",
-        "audit",
-        "bisect",
-        "split",
-    ] {
+    for name in "summarize emit dump install-shims completions explain-trap audit bisect split".split(' ') {
         let mut texts = Vec::new();
         for words in [format!("{name} --help"), format!("{name} a.o --help"), format!("{name} -h")] {
             let is_own_parser = ["audit", "bisect", "split"].contains(&name);
             if is_own_parser && words.contains("a.o") {
                 continue;
             }
-            let text = session.must(&Job::new(session.dir(), tools::lto_prune()).words(&words)).stdout;
+            let text = session.must(&session.job("lto-prune").words(&words)).stdout;
             session.check(text.contains(&format!("lto-prune {name}")), &format!("{words}: {text}"));
             session.check(!text.contains("What is pruned"), &format!("{words}: {text}"));
             texts.push(text);
@@ -365,7 +323,7 @@ fn subcommands_have_a_help_of_their_own() {
 fn summaries_have_no_level_pointers() {
     let mut session = prepare("summaries");
     let summarize = |session: &mut Session, options: &str, file: &str| {
-        let job = Job::new(session.dir(), tools::lto_prune()).arg("summarize").words(options);
+        let job = session.job("lto-prune").arg("summarize").words(options);
         session.run(&job.words("main.o -o").arg(file))
     };
     for (options, file) in
@@ -378,7 +336,7 @@ fn summaries_have_no_level_pointers() {
     session.check(read(&session, "default") == read(&session, "functions"), "the default is functions");
     session.check(read(&session, "default") != read(&session, "sections"), "sections is another summary");
     let refused = summarize(&mut session, "--prune-level=pointers", "pointers");
-    session.check(!refused.ok() && refused.stderr.contains("--interface"), &refused.stderr);
+    session.fails_with(&refused, "--interface");
     session.check(!session.path("pointers").exists(), "a summary all the same");
     let outcome = summarize(&mut session, "--prune-level=pointers --interface", "pointers");
     session.check(outcome.ok(), &outcome.stderr);

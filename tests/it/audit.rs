@@ -8,6 +8,8 @@ use serde_json::Value;
 use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
+pub(crate) const GROUPINGS: &str = "symbol module archive section category namespace generic";
+
 /// Compiles `source`, a path in the repository or an absolute one, and links it with a report and further words.
 pub(crate) fn linked(
     session: &mut Session,
@@ -31,8 +33,7 @@ pub(crate) fn linked(
 /// Links by the standalone mode, with the report `NAME.json`.
 pub(crate) fn reported(session: &mut Session, name: &str, words: &str, linker: Linker) {
     let line = format!("lto-prune {words} -o {name} --prune-report={name}.json --prune-strict");
-    let job = session.job(&line).env("CC", "gcc").env("CXX", "g++").by(linker);
-    session.must(&job);
+    session.must(&session.job(&line).env("CC", "gcc").env("CXX", "g++").by(linker));
 }
 
 pub(crate) fn audit(session: &mut Session, words: &str) -> Outcome {
@@ -56,8 +57,7 @@ pub(crate) fn column<'v>(answer: &'v Value, table: &str, column: &str) -> Vec<&'
 
 /// Sizes of functions and objects by name, as the object file says.
 pub(crate) fn sizes(session: &mut Session, object: &str) -> BTreeMap<String, u64> {
-    let dir = session.dir().to_owned();
-    let text = session.must(&Job::new(&dir, "nm").words("-S --defined-only").arg(object)).stdout;
+    let text = session.must(&session.job("nm -S --defined-only").arg(object)).stdout;
     let mut sizes = BTreeMap::new();
     for line in text.lines() {
         if let [_, size, _, name] = line.split_whitespace().collect::<Vec<_>>()[..] {
@@ -174,7 +174,7 @@ fn differences_add_up() {
     let (before, after) = (sizes(&mut session, "old.d/main.o"), sizes(&mut session, "new.d/main.o"));
     let length = |name: &str| std::fs::metadata(session.path(name)).unwrap().len() as i64;
     let difference = length("new") - length("old");
-    for by in ["symbol", "module", "archive", "section", "category", "namespace", "generic"] {
+    for by in GROUPINGS.split(' ') {
         let answer = json(&mut session, &format!("diff --all --by={by} --json old.json new.json"));
         let rows = answer["diff"].as_array().unwrap();
         let sum: i64 = rows.iter().map(|r| r["change"].as_i64().unwrap()).sum();
@@ -214,7 +214,7 @@ pub(crate) fn sections_of_size(session: &mut Session, file: &str, rows: &[Value]
 /// The rows of `top` add up to the file, and their sections are those of `size -A`.
 fn totals(session: &mut Session, name: &str) {
     let length = std::fs::metadata(session.path(name)).unwrap().len();
-    for by in ["symbol", "module", "archive", "section", "category", "namespace", "generic"] {
+    for by in GROUPINGS.split(' ') {
         let answer = json(session, &format!("top --all --by={by} --json {name}.json"));
         let sum: i64 = answer["top"].as_array().unwrap().iter().map(|r| r["bytes"].as_i64().unwrap()).sum();
         session.check_eq(&sum, &(length as i64), &format!("{name} by {by}"));
@@ -310,19 +310,14 @@ fn a_root_for_two_reasons_has_two_edges_in_its_cut() {
 fn a_link_of_the_originals_is_told_too() {
     let mut session = Session::new("audit/originals");
     linked(&mut session, "main", "fixtures/audit/main.c", "", Linker::Lld, "");
-    let dir = session.dir().to_owned();
-    let job = Job::new(&dir, tools::lto_prune())
-        .words("main.d/main.o -o plain --prune-level=off --prune-report=plain.json");
+    let job = session.job("lto-prune main.d/main.o -o plain --prune-level=off --prune-report=plain.json");
     session.must(&job.env("CC", "gcc").by(Linker::Lld));
     totals(&mut session, "plain");
     let answer = json(&mut session, "top --all --json plain.json");
     session.check(column(&answer, "top", "symbol").contains(&"dead"), "what would go is in the file");
     let answer = json(&mut session, "garbage --json plain.json");
     session.check(column(&answer, "garbage", "symbol").contains(&"dead"), "and is garbage");
-    let job = Job::new(&dir, "gcc")
-        .words("main.d/main.o -o alone -fuse-ld=lld")
-        .arg("-B")
-        .arg(session.mkdir("bin"));
+    let job = session.job("gcc main.d/main.o -o alone -fuse-ld=lld").arg("-B").arg(session.mkdir("bin"));
     std::os::unix::fs::symlink(Linker::Lld.path(), session.path("bin/ld.lld")).unwrap();
     session.must(&job);
     let read = |name: &str| session.bytes(name);
@@ -371,11 +366,11 @@ fn budgets_break() {
     session.write("bad.toml", format!("total = {}\n[section]\n\".text\" = 1\n\".none*\" = 0\n", length - 1));
     let outcome = audit(&mut session, "budget bad.toml main.json");
     session.check_eq(&outcome.status, &1, &outcome.stdout);
-    session.check(outcome.stdout.contains("2 limits are broken"), &outcome.stdout);
+    session.says(&outcome.stdout, "2 limits are broken");
     session.check(!outcome.stdout.contains('\u{1b}'), "no colours in a pipe");
     let outcome = audit(&mut session, "budget --format=markdown bad.toml main.json");
     session.check_eq(&outcome.status, &1, &outcome.stdout);
-    session.check(outcome.stdout.contains("|---|--:|--:|--:|---|---|\n| OVER | "), &outcome.stdout);
+    session.says(&outcome.stdout, "|---|--:|--:|--:|---|---|\n| OVER | ");
     let outcome = audit(&mut session, "budget --format=sarif bad.toml main.json");
     let sarif: Value = serde_json::from_str(&outcome.stdout).unwrap();
     let results = sarif["runs"][0]["results"].as_array().unwrap();
@@ -411,10 +406,7 @@ fn budgets_break() {
     session.check_eq(&number("\".text\"   ="), &"1".to_owned(), "a broken limit is not raised");
     session.check_eq(&number("\"no_such\" ="), &"7".to_owned(), "nor one of nothing changed");
     session.check(!text.contains("MiB") && text.contains("# the end\n[category]\n'other*' = "), &text);
-    session.check(
-        outcome.stdout.contains("ratchet.toml: symbol leaf is lowered from 1,000,000 to "),
-        &outcome.stdout,
-    );
+    session.says(&outcome.stdout, "ratchet.toml: symbol leaf is lowered from 1,000,000 to ");
     audit(&mut session, "budget --ratchet ratchet.toml main.json");
     let again = session.text("ratchet.toml");
     session.check_eq(&again, &text, "a second time changes nothing");
@@ -466,19 +458,11 @@ fn bad_reports_are_named() {
     ];
     for (name, text, expected) in cases {
         session.write(name, text);
-        for command in [
-            "top",
-            "dominators",
-            "why main",
-            "paths main main",
-            "reach main",
-            "garbage",
-            "duplicates",
-            "limits",
-            "calls",
-            "imports",
-            "html",
-        ] {
+        for command in
+            "top|dominators|why main|paths main main|reach main|garbage|duplicates|limits|calls|imports|\
+                html"
+                .split('|')
+        {
             let outcome = audit(&mut session, &format!("{command} {name}"));
             let named =
                 outcome.status == 2 && outcome.stderr.contains(expected) && outcome.stderr.contains(name);
@@ -487,29 +471,16 @@ fn bad_reports_are_named() {
         }
     }
     let outcome = audit(&mut session, "top missing.json");
-    session.check(outcome.stderr.contains("missing.json: cannot read the report"), &outcome.stderr);
+    session.says(&outcome.stderr, "missing.json: cannot read the report");
     let outcome = audit(&mut session, "why shred main.json");
-    session.check(outcome.stderr.contains("no module in the link defines shred"), &outcome.stderr);
+    session.says(&outcome.stderr, "no module in the link defines shred");
     let outcome = audit(&mut session, "why share main.json");
-    session.check(outcome.stderr.contains("; there is shared"), &outcome.stderr);
-    for command in [
-        "",
-        "top",
-        "dominators",
-        "why",
-        "paths",
-        "reach",
-        "garbage",
-        "duplicates",
-        "limits",
-        "calls",
-        "graph",
-        "imports",
-        "diff",
-        "budget",
-        "stack",
-        "html",
-    ] {
+    session.says(&outcome.stderr, "; there is shared");
+    for command in
+        "|top|dominators|why|paths|reach|garbage|duplicates|limits|calls|graph|imports|diff|budget|\
+            stack|html"
+            .split('|')
+    {
         let help = audit(&mut session, &format!("{command} --help")).stdout;
         session.check(help.contains("Usage: lto-prune audit") && help.contains("--json"), &help);
         session.check(help.lines().all(|l| l.len() <= 120), &help);

@@ -6,34 +6,10 @@ use crate::audit::{json, reported};
 use crate::run::Session;
 use crate::tools::Linker;
 
-/// One call by a table, one by a field, and one by a value from outside the link.
-const MAIN: &str = "
-    #include <stdio.h>
-    #include <stdlib.h>
-    typedef int (*fn)(int);
-    #define NOINLINE __attribute__((noinline, noclone, aligned(16)))
-    extern fn chosen(const char *);
-    static NOINLINE int deep(int x) { return x * 17 + 3; }
-    static NOINLINE int add(int x) { return deep(x) + 1; }
-    static NOINLINE int sub(int x) { return x - 1; }
-    static NOINLINE int both(int x) { return x * x; }
-    static const fn table[2] = { add, both };
-    struct operation { fn run; };
-    struct operation by_field_too = { both }, only = { sub };
-    NOINLINE int by_table(int i, int x) { return table[i & 1](x); }
-    NOINLINE int by_field(struct operation *o, int x) { return o->run(x); }
-    NOINLINE int from_outside(const char *s, int x) { return chosen(s)(x); }
-    int main(int argc, char **argv) {
-        struct operation *o = argc > 3 ? &by_field_too : &only;
-        printf(\"%d %d\\n\", by_table(argc, 4), by_field(o, 5));
-        return argc > 1 ? from_outside(argv[1], 2) : 0;
-    }
-";
-const LIBRARY: &str = "typedef int (*fn)(int); fn chosen(const char *s) { return (fn)(void *)s; }";
+const FILES: &str = include_str!("programs/audit_calls.txt");
 
 fn linked(session: &mut Session, options: &str) {
-    session.write("main.c", MAIN);
-    session.write("lib.c", LIBRARY);
+    session.files(FILES, "linked");
     session.cmd("gcc -shared -fPIC lib.c -o libx.so");
     session.cmd("gcc -O2 -fPIE -c main.c");
     reported(session, "main", &format!("main.o libx.so -pie {options}"), Linker::Lld);
@@ -67,18 +43,6 @@ fn calls_have_callees_or_what_stops_and_bytes() {
     session.check_eq(&row(&answer, "by_table")["atoms"].as_u64(), &Some(2), "add and deep");
     session.check_eq(&row(&answer, "by_field")["bytes"].as_u64(), &Some(size_of(&session, "sub")), "sub");
     session.check_eq(&row(&answer, "from_outside")["bytes"].as_u64(), &Some(0), "what nobody knows");
-}
-
-#[test]
-fn a_link_without_value_flow_is_said_to_be_one() {
-    let mut session = Session::new("audit/calls-none");
-    linked(&mut session, "--prune-level=functions");
-    let outcome = crate::audit::audit(&mut session, "calls main.json");
-    session.check_eq(&outcome.status, &0, "status");
-    session.check(
-        outcome.stdout.contains("addresses were not analysed: --prune-level=functions"),
-        &outcome.stdout,
-    );
 }
 
 /// Bytes of the atom that has a symbol.

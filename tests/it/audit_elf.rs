@@ -5,13 +5,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::audit::{audit, column, json, sections_of_size, sizes};
+use crate::audit::{GROUPINGS, audit, column, json, sections_of_size, sizes};
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
 const SOURCE: &str = include_str!("programs/audit_elf_source.c");
-
-const GROUPINGS: [&str; 7] = ["symbol", "module", "archive", "section", "category", "namespace", "generic"];
 
 fn build(session: &mut Session, compiler: &str, words: &str) {
     let dir = session.dir().to_owned();
@@ -46,7 +44,7 @@ fn adds_up(session: &mut Session, file: &str) {
     let length = std::fs::metadata(session.path(file)).unwrap().len();
     let is_linked = !file.ends_with(".o") && !file.ends_with(".a");
     let loaded = if is_linked { Some(loadable(session, file)) } else { None };
-    for by in GROUPINGS {
+    for by in GROUPINGS.split(' ') {
         let (answer, sum) = top(session, &format!("--all --by={by} {file}"));
         session.check_eq(&sum, &length, &format!("{file} by {by}"));
         session.check_eq(&answer["size"], &Value::from(length), file);
@@ -79,10 +77,9 @@ fn every_byte_of_any_file_has_a_line() {
     }
     build(&mut session, "ar", "rc lib.a main.o main.c");
     for kind in ["zlib", "zstd"] {
-        let dir = session.dir().to_owned();
         let words = format!("--compress-debug-sections={kind} debug {kind}");
         // Not every objcopy knows zstd.
-        if session.run(&Job::new(&dir, "objcopy").words(&words)).ok() {
+        if session.run(&session.job("objcopy").words(&words)).ok() {
             files.push(kind);
         }
     }
@@ -244,10 +241,7 @@ fn a_report_belongs_to_its_file() {
     *bytes.last_mut().unwrap() ^= 64;
     std::fs::write(session.path("other"), bytes).unwrap();
     let outcome = audit(&mut session, "top other main.json");
-    session.check(
-        outcome.stderr.contains("other: is not the file that the report main.json is about"),
-        &outcome.stderr,
-    );
+    session.says(&outcome.stderr, "other: is not the file that the report main.json is about");
 }
 
 /// Answer from a damaged file, or say what is wrong with it.

@@ -8,22 +8,11 @@ use crate::audit::{audit, column, json, reported};
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
-const MAIN: &str = "
-    int given(int); int other(int); int twice(int);
-    extern int maybe(void) __attribute__((weak));
-    extern char _end[];
-    static __attribute__((noinline)) int step(int x) { return given(x) + 1; }
-    int table(void) { return twice(2) + twice(3); }
-    int dead(int x) { return other(x); }
-    int main(int argc, char **argv) { return (maybe ? maybe() : 0) + step(argc) + table() + (argv == (void *)_end); }
-";
-const LIBRARY: &str =
-    "int given(int x) { return x; } int other(int x) { return x; } int twice(int x) { return 2 * x; }";
+const FILES: &str = include_str!("programs/audit_imports.txt");
 
 /// `main`, a program with a library, and `main.json`.
 fn linked(session: &mut Session, linker: Linker) {
-    session.write("main.c", MAIN);
-    session.write("lib.c", LIBRARY);
+    session.files(FILES, "linked");
     session.cmd("gcc -shared -fPIC lib.c -o libx.so -Wl,-soname,libx.so.3");
     session.cmd("gcc -O1 -fPIE -c main.c");
     reported(session, "main", "main.o libx.so -pie", linker);
@@ -71,7 +60,6 @@ fn why_and_paths_to_an_import() {
     session.check_eq(&column(&answer, "holders", "from"), &vec!["step"], "by step");
     session.check_eq(&column(&answer, "holders", "to"), &vec!["given"], "of given");
     session.check_eq(&column(&answer, "holders", "reference"), &vec!["call"], "a call");
-    let dir = session.dir().to_owned();
     let relocations = session.cmd("readelf -rW main.o").stdout;
     let given = relocations.lines().find(|l| l.contains(" given")).unwrap();
     let offset = u64::from_str_radix(given.split_whitespace().next().unwrap(), 16).unwrap();
@@ -89,7 +77,7 @@ fn why_and_paths_to_an_import() {
     session.check(text.starts_with("given is not in the link: libx.so.3 defines it\n"), &text);
     let answer = json(&mut session, "paths --json main given main.json");
     session.check_eq(&column(&answer, "paths", "to"), &vec!["step", "given"], "a path");
-    let link = Job::new(&dir, tools::lto_prune()).env("CC", "gcc").words("main.o libx.so -pie -o main");
+    let link = session.job("lto-prune").env("CC", "gcc").words("main.o libx.so -pie -o main");
     let link = link.arg(format!("--prune-linker={}", Linker::Lld.path().display()));
     let text = session.must(&link.words("--prune-why=give* --prune-why=other")).stdout;
     let chain =

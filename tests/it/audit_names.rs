@@ -4,8 +4,10 @@
 use serde_json::Value;
 
 use crate::audit::{audit, json, reported, sizes};
-use crate::run::{Job, Session};
+use crate::run::Session;
 use crate::tools::{self, Linker};
+
+const FILES: &str = include_str!("programs/audit_names.txt");
 
 /// Compile with gcc or g++, by the source's name.
 fn compile(session: &mut Session, source: &str, object: &str, flags: &str) {
@@ -100,12 +102,7 @@ fn files_of_one_name_are_told_apart() {
 #[test]
 fn functions_of_a_section_that_was_left_whole() {
     let mut session = Session::new("audit/whole");
-    session.write(
-        "main.c",
-        "__attribute__((noipa)) int large(int x) { volatile int s = x; s += x; s *= x; s += x; s *= x; s += x; return s; }\n\
-         __attribute__((noipa)) int small(int x) { return x + 1; }\n\
-         int main(int n) { return large(n) + small(n); }\n",
-    );
+    session.files(FILES, "functions_of_a_section_that_was_left_whole");
     compile(&mut session, "main.c", "main.o", "-g");
     reported(&mut session, "main", "main.o -Wl,--prune-level=sections", Linker::Lld);
     let sizes = sizes(&mut session, "main.o");
@@ -129,24 +126,12 @@ fn functions_of_a_section_that_was_left_whole() {
 #[test]
 fn every_way_to_say_a_name() {
     let mut session = Session::new("audit/names");
-    session.write(
-        "main.cpp",
-        "#include <string>\n\
-         template <class T> struct Box { virtual T of(T t) const; };\n\
-         template <class T> __attribute__((noipa)) T Box<T>::of(T t) const { return t + 1; }\n\
-         template <class T> __attribute__((noipa)) T twice(T t) { return t * 2; }\n\
-         __attribute__((noipa)) std::string named(const std::string &s) { return s + s; }\n\
-         static const char *const texts[] = {\"a\", \"b\"};\n\
-         int main(int n, char **) { Box<int> b; Box<int> *volatile p = &b;\n\
-         return p->of(n) + twice(n) + named(texts[n & 1]).size(); }\n",
-    );
+    session.files(FILES, "every_way_to_say_a_name");
     compile(&mut session, "main.cpp", "main.o", "-ffunction-sections -fdata-sections");
     reported(&mut session, "main", "main.o", Linker::Lld);
     let asked = |session: &mut Session, command: &str, name: &str| {
-        let dir = session.dir().to_owned();
-        let outcome = session.run(
-            &Job::new(&dir, tools::lto_prune()).words("audit").words(command).arg(name).words("main.json"),
-        );
+        let outcome =
+            session.run(&session.job("lto-prune audit").words(command).arg(name).words("main.json"));
         let first = outcome.stdout.lines().next().unwrap_or_default().to_owned();
         (outcome.status, first + &outcome.stderr)
     };
@@ -174,11 +159,7 @@ fn every_way_to_say_a_name() {
     session.check(status == 2 && said.contains("--keep=nosuch: no module"), &said);
 
     // Limits of a file that exists, by each of its names, and of one that does not.
-    session.write(
-        "b.toml",
-        "[symbol]\n\"Box<int>::of\" = 1000\nmain = 10000\nmian = 5\ngone = 0\n[section]\n\".txt\" = 9\n\
-         [archive]\n\"[objects]\" = 1000000\n[module]\n\"main.o\" = 100000\n",
-    );
+    session.files(FILES, "every_way_to_say_a_name_2");
     let answer = json(&mut session, "budget --json b.toml main.json");
     let rows = answer["budget"].as_array().unwrap();
     let of = |name: &str| rows.iter().find(|r| r["name"] == name).unwrap()["status"].as_str().unwrap();
@@ -218,12 +199,8 @@ fn files_that_are_no_reports() {
         let (status, said) = (outcome.status, outcome.stderr);
         session.check(status == 2 && said.contains(expected), &format!("{words}: {said}"));
     }
-    let dir = session.dir().to_owned();
     let outcome = session.run(
-        &Job::new(&dir, "bash")
-            .arg("-c")
-            .arg("\"$0\" audit top main.json >/dev/full")
-            .arg(tools::lto_prune()),
+        &session.job("bash").arg("-c").arg("\"$0\" audit top main.json >/dev/full").arg(tools::lto_prune()),
     );
     session.check(outcome.status == 2 && outcome.stderr.contains("standard output"), &outcome.stderr);
 }

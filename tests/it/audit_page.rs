@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::audit::linked;
-use crate::run::{Job, Session};
-use crate::tools::{self, Linker};
+use crate::run::Session;
+use crate::tools::Linker;
 
 fn audit(session: &mut Session, words: &str) -> String {
     session.cmd(&format!("lto-prune audit {words}")).stdout
@@ -14,10 +14,9 @@ fn audit(session: &mut Session, words: &str) -> String {
 
 /// The page as the browser has it after its scripts have run.
 fn dom(session: &mut Session, page: &Path, hash: &str) -> String {
-    let dir = session.dir().to_owned();
     // As root it has no sandbox of its own.
-    let job = Job::new(&dir, tools::tool("chromium"))
-        .words("--headless --no-sandbox --disable-gpu --window-size=1400,1000 --dump-dom")
+    let job = session
+        .job("chromium --headless --no-sandbox --disable-gpu --window-size=1400,1000 --dump-dom")
         .arg(format!("--user-data-dir={}", session.path("profile").display()))
         .arg(format!("file://{}#{hash}", page.display()));
     let text = session.must(&job).stdout;

@@ -26,9 +26,8 @@ const VERDICTS: [(&str, &str, &str); 13] = [
 
 /// Compile the two sources of the fixture, each with its own flags.
 fn compiled(session: &mut Session, compiler: &str, flags: [&str; 2]) {
-    let dir = session.dir().to_owned();
     for (source, flags) in ["reach", "reach_main"].into_iter().zip(flags) {
-        let job = Job::new(&dir, compiler).words("-O2 -c").words(flags);
+        let job = session.job(&format!("{compiler} -O2 -c")).words(flags);
         let job = job.arg(tools::repository().join(format!("fixtures/audit/{source}.c"))).words("-o");
         session.must(&job.arg(format!("{source}.o")));
     }
@@ -168,7 +167,7 @@ fn the_file_has_to_be_that_of_the_report() {
     let because = doubts(&mut session, "lost out.json");
     session.check(because.contains("no debug information of its code"), &because);
     let before = std::fs::read_dir(&dir).unwrap().count();
-    let job = Job::new(&dir, tools::lto_prune()).words("audit reach lost lost_gone reach.o reach_main.o");
+    let job = session.job("lto-prune audit reach lost lost_gone reach.o reach_main.o");
     let outcome = session.run(&job.env("CC", "gcc").by(Linker::Lld));
     session.check_eq(&outcome.status, &0, &(outcome.stdout + &outcome.stderr));
     session.check_eq(&std::fs::read_dir(&dir).unwrap().count(), &before, "an audit writes nothing");
@@ -185,22 +184,19 @@ fn members_that_were_not_loaded_are_named() {
     let outcome = reach(&mut session, "spare lost out.json");
     session.check_eq(&outcome.status, &0, &outcome.stdout);
     let expected = "absent   yes     libx.a(more.o) defines it and was not loaded";
-    session.check(outcome.stdout.contains(expected), &outcome.stdout);
-    session.check(outcome.stdout.contains("removed  yes     libx.a(reach.o):(.text+0x"), &outcome.stdout);
+    session.says(&outcome.stdout, expected);
+    session.says(&outcome.stdout, "removed  yes     libx.a(reach.o):(.text+0x");
 }
 
 #[test]
 fn a_function_of_which_a_trap_is_left_is_removed() {
     let mut session = Session::new("reach/stub");
-    let dir = session.dir().to_owned();
     for source in ["main", "other"] {
         let source_file = tools::repository().join(format!("fixtures/stub_mentioned/{source}.c"));
-        let job = Job::new(&dir, "gcc").words("-O1 -g -c").arg(source_file).words("-o");
-        session.must(&job.arg(format!("{source}.o")));
+        session.must(&session.job("gcc -O1 -g -c").arg(source_file).words("-o").arg(format!("{source}.o")));
     }
-    let job = Job::new(&dir, tools::lto_prune()).words("main.o other.o -o out --prune-stub-symbol=first");
-    let job = job.words("--prune-report=out.json --prune-strict").env("CC", "gcc");
-    session.must(&job.by(Linker::Lld));
+    let job = session.job("lto-prune main.o other.o -o out --prune-stub-symbol=first");
+    session.must(&job.words("--prune-report=out.json --prune-strict").env("CC", "gcc").by(Linker::Lld));
     let found = answer(&mut session, "first out.json");
     session.check_eq(&column(&found, "symbols", "verdict"), &vec!["removed"], &found.to_string());
     session.check(column(&found, "symbols", "because")[0].contains("a trap stands in its place"), "a trap");
@@ -215,7 +211,7 @@ fn vex_documents_say_what_is_proved() {
     session.write("list", "# of an advisory\nlost\n  lost_clone # a clone\n\n");
     let about = "--vulnerability=CVE-2026-0001 --product=pkg:generic/out@1.0 --author=tests";
     let document = |session: &mut Session, words: &str| -> (i32, Value) {
-        let job = Job::new(session.dir(), tools::lto_prune()).words("audit reach").words(about).words(words);
+        let job = session.job("lto-prune audit reach").words(about).words(words);
         let outcome = session.run(&job.env("SOURCE_DATE_EPOCH", "1767225600"));
         match serde_json::from_str(&outcome.stdout) {
             Ok(value) => (outcome.status, value),

@@ -4,25 +4,12 @@ use serde_json::Value;
 
 use crate::audit::{audit, json};
 use crate::run::{Job, Session};
+use crate::texts::blocks;
 
 const SOURCE: &str = include_str!("programs/audit_stack_source.c");
 
-const FUNCTIONS: [&str; 14] = [
-    "leaf",
-    "large",
-    "variable",
-    "allocated",
-    "aligned",
-    "again",
-    "ping",
-    "pong",
-    "through",
-    "tail",
-    "chosen",
-    "many",
-    "pushes",
-    "main",
-];
+const FUNCTIONS: &str =
+    "leaf large variable allocated aligned again ping pong through tail chosen many pushes main";
 
 /// The only row of the table of entries, and the names of the causes.
 fn stack(session: &mut Session, words: &str) -> (Value, Vec<String>) {
@@ -34,7 +21,7 @@ fn stack(session: &mut Session, words: &str) -> (Value, Vec<String>) {
 
 /// The depth of a function without that of its callees.
 fn own(session: &mut Session, file: &str, function: &str) -> u64 {
-    let others = FUNCTIONS.iter().filter(|f| **f != function);
+    let others = FUNCTIONS.split(' ').filter(|f| *f != function);
     let assumed: Vec<String> = others.map(|f| format!("--assume={f}=0")).collect();
     stack(session, &format!("{} {file} {function}", assumed.join(" "))).0["at_least"].as_u64().unwrap()
 }
@@ -73,7 +60,7 @@ fn frames_are_those_of_the_compiler() {
             }
             compared += 1;
         }
-        session.check_eq(&compared, &FUNCTIONS.len(), flags);
+        session.check_eq(&compared, &FUNCTIONS.split(' ').count(), flags);
     }
 }
 
@@ -82,8 +69,7 @@ fn causes_are_named_and_can_be_cut() {
     let mut session = Session::new("audit_stack/causes");
     session.write("a.c", SOURCE);
     for compiler in ["gcc", "clang-19"] {
-        let dir = session.dir().to_owned();
-        session.must(&Job::new(&dir, compiler).words("-O2 a.c -o a"));
+        session.cmd(&format!("{compiler} -O2 a.c -o a"));
         let cases = [
             ("variable", "dynamic frame"),
             ("allocated", "dynamic frame"),
@@ -151,104 +137,6 @@ fn budgets_and_mistakes() {
 /// A frame of 20,000 bytes, and a function that takes little.
 const BIG: &str = include_str!("programs/audit_stack_big.c");
 
-/// `work` in C, with flags of compiler and linker. Each comes to `big` at run time.
-const DEEP: [(&str, &str, &str); 16] = [
-    (
-        "the stack pointer is moved around a call",
-        "gcc -O2",
-        r#"void work(long a) { ASM("add $-128,%%rsp; call small; sub $-128,%%rsp" ::: CHANGED); big(a); ASM(""); }"#,
-    ),
-    (
-        "a push around a call",
-        "gcc -O2",
-        r#"void work(long a) { ASM("push %%rbp; call small; pop %%rbp" ::: CHANGED); big(a); ASM(""); }"#,
-    ),
-    (
-        "a subtraction of a register under a stale row",
-        "gcc -O2",
-        r#"void work(long a) { long n = 20000 + a; ASM("sub %0,%%rsp; call small; add %0,%%rsp" :: "b"(n) : CHANGED); ASM(""); }"#,
-    ),
-    (
-        "a retpoline",
-        "gcc -O2 -mindirect-branch=thunk -fcf-protection=none",
-        r#"void (*volatile p)(long) = big; void work(long a) { p(a); ASM(""); }"#,
-    ),
-    (
-        "an inline retpoline",
-        "gcc -O2 -mindirect-branch=thunk-inline -fcf-protection=none",
-        r#"void (*volatile p)(long) = big; void work(long a) { p(a); ASM(""); }"#,
-    ),
-    (
-        "a retpoline of clang",
-        "clang-19 -O2 -mretpoline",
-        r#"void (*volatile p)(long) = big; void work(long a) { p(a); ASM(""); }"#,
-    ),
-    (
-        "a return to a pushed address",
-        "gcc -O2",
-        r#"__attribute__((naked)) void work(long a) { ASM("lea big(%rip),%rax; push %rax; ret"); }"#,
-    ),
-    (
-        "a table of functions next to a switch",
-        "gcc -O2",
-        r#"typedef void op(long, long); op op0, op1; volatile long g; long s[100]; op *const table[2] = {op0, op1};
-        void op0(long a, long k) {
-            switch (k) {
-            case 0: g = 7; break; case 1: s[3] = 99; break; case 2: s[g] *= 3; break; case 3: g += 12; break;
-            case 4: s[2] -= 9; break; case 5: g ^= 4; break; case 6: g /= 3; break; default: return;
-            }
-            table[a](k, 9);
-        }
-        void op1(long a, long k) { big(a); ASM(""); }
-        void work(long a) { op0(a + 1, a); ASM(""); }"#,
-    ),
-    ("code behind a trap", "gcc -O2", r#"void work(long a) { ASM("int3"); big(a); ASM(""); }"#),
-    (
-        "a function with the name of one that never returns",
-        "gcc -O2 -fno-builtin",
-        r#"__attribute__((noinline)) void quick_exit(int a) { ASM(""); } void work(long a) { quick_exit(1); big(a); ASM(""); }"#,
-    ),
-    (
-        "code that falls through to the next label",
-        "gcc -O2",
-        r#"__asm__(".text; .globl work; work: call setup; .globl body; body: jmp big; .globl setup; setup: ret");"#,
-    ),
-    (
-        "code that falls through with a frame",
-        "gcc -O2",
-        r#"__asm__(".text; .globl work; .type work,@function; work: push %rax; call small; .size work, .-work;"
-            ".globl body; .type body,@function; body: call big; pop %rax; ret; .size body, .-body");"#,
-    ),
-    (
-        "a resolver that reads a table",
-        "gcc -O2",
-        r#"static void *const table[2] = {small, big};
-        static void *resolve(void) { unsigned a = 1; ASM("" : "+r"(a)); return a > 1 ? small : table[a]; }
-        static void f(long) __attribute__((ifunc("resolve"))); void work(long a) { f(a); ASM(""); }"#,
-    ),
-    (
-        "a resolver that chooses a local function",
-        "gcc -O2 -s",
-        r#"static void local(long a) { big(a); ASM(""); }
-        static void *resolve(void) { unsigned a = 1; ASM("" : "+r"(a)); return a > 1 ? small : local; }
-        static void f(long) __attribute__((ifunc("resolve"))); void work(long a) { f(a); ASM(""); }"#,
-    ),
-    (
-        "a callee that pops its arguments",
-        "clang-19 -O2",
-        r#"__attribute__((swiftasynccall, noinline)) void pops(long a, long b, long c, long d, long e, long f, long g, long h, long i) {
-            volatile long x = a + i + h + g;
-        }
-        void work(long a) { pops(a, 1, 2, 3, 4, 5, 6, 7, 8); big(a); ASM(""); }"#,
-    ),
-    (
-        "a part that is a local label without a type",
-        "gcc -O2",
-        r#"__asm__(".section .text.unlikely,\"ax\"; work.cold: call big; pop %rax; ret;"
-            ".text; .globl work; .type work,@function; work: push %rax; cmp $77,%rdi; jne work.cold; pop %rax; ret; .size work, .-work");"#,
-    ),
-];
-
 #[test]
 fn no_bound_is_less_than_a_run_takes() {
     let mut session = Session::new("audit_stack/deep");
@@ -262,12 +150,11 @@ fn no_bound_is_less_than_a_run_takes() {
         };
         session.check(is_true, &format!("{what}: {row} {causes:?}"));
     };
-    for (what, command, source) in DEEP {
-        std::fs::write(dir.join("a.c"), format!("{BIG}{source}\nint main(int c, char **v) {{ work(0); }}\n"))
-            .unwrap();
-        let (compiler, flags) = command.split_once(' ').unwrap();
+    for case in blocks(include_str!("programs/audit_stack_deep.txt")) {
+        session.write("a.c", format!("{BIG}{}\nint main(int c, char **v) {{ work(0); }}\n", case.text));
+        let (compiler, flags) = case.words.split_once(' ').unwrap();
         // `work` has a name without a static symbol table.
-        check(&mut session, compiler, &format!("-w -rdynamic {flags} a.c -o a"), what);
+        check(&mut session, compiler, &format!("-w -rdynamic {flags} a.c -o a"), &case.text);
     }
     // A circle of more tail calls than are searched.
     let mut source = BIG.to_owned();
@@ -281,16 +168,11 @@ fn no_bound_is_less_than_a_run_takes() {
             "void f{n}(long a) {{ static volatile int x; x = {n}; {deep} if (a < 5000) f{next}(a + 1); }}\n"
         );
     }
-    std::fs::write(dir.join("a.c"), source + "void work(long a) { f0(a); }\nint main() { work(0); }\n")
-        .unwrap();
+    session.write("a.c", source + "void work(long a) { f0(a); }\nint main() { work(0); }\n");
     check(&mut session, "gcc", "-w -O1 -foptimize-sibling-calls a.c -o a", "a circle of tail calls");
     // Stubs that are thunks.
-    std::fs::write(
-        dir.join("a.c"),
-        "void imp(long); void work(long a) { imp(a + 1); } int main() { work(0); }",
-    )
-    .unwrap();
-    std::fs::write(dir.join("b.c"), format!("{BIG}void imp(long a) {{ big(a); ASM(\"\"); }}")).unwrap();
+    session.write("a.c", "void imp(long); void work(long a) { imp(a + 1); } int main() { work(0); }");
+    session.write("b.c", format!("{BIG}void imp(long a) {{ big(a); ASM(\"\"); }}"));
     session.cmd("gcc -O2 -shared -fPIC b.c -o libb.so");
     for flags in ["-Wl,-z,retpolineplt", "-Wl,-z,retpolineplt,-z,now"] {
         let words = format!("-O2 -fuse-ld=lld {flags} a.c libb.so -o a");

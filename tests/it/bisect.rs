@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::run::{Job, Outcome, Session};
-use crate::tools::{self, Linker};
+use crate::tools::Linker;
 
 const MAIN: &str = "#include <stdio.h>\nint helper(int);\n\
     int dead_a(int x) { return helper(x) + 1; }\nint dead_b(int x) { return dead_a(x) * 3; }\n\
@@ -29,7 +29,7 @@ fn prepare(name: &str) -> Session {
 }
 
 fn job(session: &Session) -> Job {
-    let job = Job::new(session.dir(), tools::lto_prune()).arg("bisect").env("TMPDIR", session.path("tmp"));
+    let job = session.job("lto-prune").arg("bisect").env("TMPDIR", session.path("tmp"));
     job.by(Linker::Lld)
 }
 
@@ -55,8 +55,7 @@ fn repeats(session: &mut Session, outcome: &Outcome) {
         outcome.stdout.lines().filter(|l| l.starts_with("  LTO_PRUNE_FLAGS=")).map(str::to_owned).collect();
     session.check_eq(&lines.len(), &2, &outcome.stdout);
     for (line, good) in lines.iter().zip([false, true]) {
-        let job = Job::new(session.dir(), "sh").arg("-c").arg(line);
-        let run = session.run(&job.by(Linker::Lld));
+        let run = session.run(&session.job("sh").arg("-c").arg(line).by(Linker::Lld));
         session.check_eq(&run.ok(), &good, &format!("{line}: {}", run.stderr));
     }
 }
@@ -70,8 +69,7 @@ fn symbol_that_the_command_asks_for() {
     for linker in Linker::ALL.into_iter().filter(|linker| *linker != Linker::Wild) {
         let mut session = prepare(&format!("symbol-{}", linker.name()));
         let script = format!("{LINK} && nm out | grep -q ' wanted$'");
-        let job = job(&session).arg("--").words("sh -c").arg(&script).by(linker);
-        let outcome = session.run(&job);
+        let outcome = session.run(&job(&session).arg("--").words("sh -c").arg(&script).by(linker));
         let place = "place:    liblib.a(lib.o), section .text.wanted at 0x0";
         let why = "why:      only dropped atoms refer to it: dead_d, dead_e";
         let keep = "--prune-keep=wanted\n";
@@ -120,8 +118,7 @@ fn one_of_several_links() {
     }
     session.write("Makefile", makefile);
     for make in ["make", "make -j4", "make -k -j3"] {
-        let job = job(&session).arg("--").words(make);
-        let outcome = session.run(&job);
+        let outcome = session.run(&job(&session).arg("--").words(make));
         said(
             &session,
             &outcome,
@@ -161,8 +158,7 @@ fn two_atoms_of_which_one_is_not_enough() {
     let second = if first == "wanted" { "table" } else { "wanted" };
     let outcome = bisect(&mut session, &script, &format!("--prune-keep={first}"), "");
     said(&session, &outcome, 0, &[&format!("found: {second}\n"), "all else dropped"]);
-    session
-        .check(outcome.stdout.contains(&format!("LTO_PRUNE_FLAGS='--prune-keep={first} ")), &outcome.stdout);
+    session.says(&outcome.stdout, &format!("LTO_PRUNE_FLAGS='--prune-keep={first} "));
 }
 
 #[test]
@@ -222,8 +218,7 @@ fn command_that_stops_linking() {
 fn command_that_cannot_be_run() {
     let mut session = prepare("cannot");
     for command in ["no-such-command-anywhere", "./main.c", "./"] {
-        let job = job(&session).arg("--").arg(command);
-        let outcome = session.run(&job);
+        let outcome = session.run(&job(&session).arg("--").arg(command));
         said(&session, &outcome, 127, &[command, "cannot be run"]);
     }
     let job = job(&session).arg("--repeat=none").arg("true");
@@ -231,7 +226,7 @@ fn command_that_cannot_be_run() {
     said(&session, &outcome, 1, &["--repeat=none: not a number of runs"]);
     let help = self::job(&session).arg("--help");
     let help = session.must(&help);
-    session.check(help.stdout.contains("lto-prune bisect [options]"), &help.stdout);
+    session.says(&help.stdout, "lto-prune bisect [options]");
 }
 
 #[test]
@@ -274,35 +269,23 @@ fn hanging_command_is_ended() {
 /// A process that the command started is gone, or waits to be reaped. One that was killed is there until it has its turn.
 fn still_runs_not(session: &Session, pid: &str) {
     let state = || std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let is_gone = |state: &str| state.is_empty() || state.contains("State:\tZ");
-    let start = Instant::now();
-    while !is_gone(&state()) && start.elapsed() < Duration::from_secs(10) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let state = state();
-    session.check(is_gone(&state), &format!("{pid} still runs:\n{state}"));
+    session.wait_until(pid, || state().is_empty() || state().contains("State:\tZ"));
 }
 
 #[test]
 fn interrupted_search_leaves_nothing() {
     for signal in ["INT", "TERM"] {
         let mut session = prepare(&format!("interrupted-{signal}"));
-        let dir = session.dir().to_owned();
         let job = job(&session)
             .arg("--")
             .words("sh -c")
             .arg(format!("{LINK} && {{ sleep 60 & echo $! > started; wait; }}"));
         let mut child = job.command().stderr(Stdio::null()).process_group(0).spawn().unwrap();
         let start = Instant::now();
-        let pid = loop {
-            let pid = std::fs::read_to_string(session.path("started")).unwrap_or_default();
-            if pid.ends_with('\n') {
-                break pid.trim().to_owned();
-            }
-            session.check(start.elapsed() < Duration::from_secs(30), "the command does not start");
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        session.must(&Job::new(&dir, "/bin/kill").arg(format!("-{signal}")).arg(child.id().to_string()));
+        let pid = || std::fs::read_to_string(session.path("started")).unwrap_or_default();
+        session.wait_until("started", || pid().ends_with('\n'));
+        let pid = pid().trim().to_owned();
+        session.must(&session.job("/bin/kill").arg(format!("-{signal}")).arg(child.id().to_string()));
         let status = child.wait().unwrap();
         session.check(start.elapsed() < Duration::from_secs(40), "it waits for the command");
         use std::os::unix::process::ExitStatusExt as _;
@@ -317,9 +300,7 @@ fn interrupted_search_leaves_nothing() {
 fn log_names_the_links() {
     let mut session = prepare("log");
     for output in ["one", "two"] {
-        let job = Job::new(session.dir(), "gcc")
-            .words("-B shims main.o liblib.a -Wl,--prune-limit-log=log -o")
-            .arg(output);
+        let job = session.job("gcc -B shims main.o liblib.a -Wl,--prune-limit-log=log -o").arg(output);
         session.must(&job.by(Linker::Lld));
     }
     let text = session.text("log");
@@ -331,9 +312,8 @@ fn log_names_the_links() {
     let report = "-Wl,--prune-report=report.json";
     for (limit, dropped) in [("2", 2), ("2@0", 0), ("all@1,3@LINK", 3), ("all", atoms)] {
         let limit = limit.replace("LINK", lines[0]["link"].as_str().unwrap());
-        let job = Job::new(session.dir(), "gcc").words("-B shims main.o liblib.a -o out").arg(report);
-        let job = job.arg("-Xlinker").arg(format!("--prune-limit={limit}"));
-        session.must(&job.by(Linker::Lld));
+        let job = session.job("gcc -B shims main.o liblib.a -o out").arg(report);
+        session.must(&job.arg("-Xlinker").arg(format!("--prune-limit={limit}")).by(Linker::Lld));
         let report = session.report("report.json");
         let gone = report["atoms"].as_array().unwrap().iter().filter(|a| a["state"] == "dropped").count();
         session.check_eq(&(gone as u64), &dropped, &format!("atoms dropped under {limit}"));

@@ -11,6 +11,8 @@ use crate::reports;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
+const FILES: &str = include_str!("programs/bitcode.txt");
+
 struct Mixed {
     session: Session,
     lld: std::path::PathBuf,
@@ -24,6 +26,10 @@ impl Mixed {
         Mixed { session, lld: lld.to_owned() }
     }
 
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        self.session.write(name, text);
+    }
+
     fn must(&mut self, program: &str, words: &str) {
         let dir = self.session.dir().to_owned();
         self.session.must(&Job::new(&dir, program).words(words));
@@ -32,9 +38,10 @@ impl Mixed {
     /// Link `line` both ways and compare; gives the symbols of both outputs.
     fn compare(&mut self, driver: &str, line: &str, prints: &str, gone: &[&str], kept: &[&str]) {
         let dir = self.session.dir().to_owned();
-        self.session.must(&Job::new(&dir, driver).words("-B plain -o plain.out").words(line));
-        let pruned = Job::new(&dir, driver)
-            .words("-B shims -o out -Wl,--prune-report=report.json -Wl,--prune-worth=0")
+        self.session.must(&self.session.job(&format!("{driver} -B plain -o plain.out")).words(line));
+        let pruned = self
+            .session
+            .job(&format!("{driver} -B shims -o out -Wl,--prune-report=report.json -Wl,--prune-worth=0"))
             .words(line)
             .env("LTO_PRUNE_LINKER", &self.lld);
         let pruned = self.session.must(&pruned);
@@ -59,19 +66,10 @@ impl Mixed {
     }
 }
 
-const RUST: &str = "use std::collections::BTreeMap;\nextern \"C\" { fn from_c(x: i32) -> i32; }\n\
-    #[no_mangle] pub extern \"C\" fn from_rust(x: i32) -> i32 {\n\
-    let mut m = BTreeMap::new(); for i in 0..x { m.insert(i, format!(\"{i}\")); }\n\
-    m.values().map(|s| s.len() as i32).sum::<i32>() + unsafe { from_c(x) } }\n\
-    #[no_mangle] pub extern \"C\" fn only_dead(x: i32) -> i32 { x }\n";
-const MAIN: &str = "#include <stdio.h>\nint from_rust(int), only_dead(int);\nint from_c(int x) { return x * 2; }\n\
-    int dead_c(int x) { return only_dead(x); }\nint main(void) { printf(\"%d\\n\", from_rust(12)); return 0; }\n";
-
 #[test]
 fn rust_bitcode_in_a_program_of_c() {
     let mut mixed = Mixed::new("rust", &tools::lld_of_rustc());
-    mixed.session.write("r.rs", RUST);
-    mixed.session.write("main.c", MAIN);
+    mixed.session.files(FILES, "rust_bitcode_in_a_program_of_c");
     mixed.must(
         "rustc",
         "--crate-type=staticlib -Copt-level=2 -Cpanic=abort -Clinker-plugin-lto r.rs -o libr.a",
@@ -80,18 +78,12 @@ fn rust_bitcode_in_a_program_of_c() {
     mixed.compare("gcc", "main.o libr.a -lpthread -ldl", "38\n", &["dead_c"], &["from_c"]);
 }
 
-const ROUTINES: &str = "#include <stdio.h>\n#include <string.h>\nstruct big { char bytes[4000]; } from, to;\n\
-    int helper(int);\n__attribute__((noinline)) double power(double x, int n) { return __builtin_powi(x, n); }\n\
-    int main(int c, char **v) { to = from; printf(\"%d %d %.0f\\n\", helper(c), to.bytes[c], power(2.0, c + 2)); return 0; }\n";
-const NATIVE: &str = "int helper(int x) { return x + 1; }\nint dead_helper(int x) { return helper(x); }\n";
-
 #[test]
 fn routines_that_only_generated_code_calls() {
     for (lld, name) in [(Linker::Lld.path(), "routines"), (tools::lld_of_rustc(), "routines22")] {
         for mode in ["", "-static"] {
             let mut mixed = Mixed::new(&format!("{name}{mode}"), &lld);
-            mixed.session.write("main.c", ROUTINES);
-            mixed.session.write("native.c", NATIVE);
+            mixed.session.files(FILES, "routines_that_only_generated_code_calls");
             mixed.must("clang-19", "-O1 -flto=thin -c main.c");
             mixed.must("gcc", "-O1 -ffunction-sections -c native.c");
             let line = format!("{mode} main.o native.o");
@@ -116,12 +108,7 @@ fn with_a_newer_table(bytes: &[u8]) -> Vec<u8> {
 fn symbols_that_only_the_linker_reads() {
     let mut mixed = Mixed::new("unread", &Linker::Lld.path());
     let dir = mixed.session.dir().to_owned();
-    mixed.session.write(
-        "main.c",
-        "int bit(void);\nint dead_main(void) { return bit(); }\nint main(void) { return bit() - 7; }\n",
-    );
-    mixed.session.write("other.c", "int of_other(void) { return 3; }\n");
-    mixed.session.write("bit.c", "int bit(void) { return 7; }\n");
+    mixed.session.files(FILES, "symbols_that_only_the_linker_reads");
     mixed.must("gcc", "-O1 -ffunction-sections -c main.c other.c");
     mixed.must("clang-19", "-O1 -flto=thin -c bit.c");
     let bit = with_a_newer_table(&std::fs::read(dir.join("bit.o")).unwrap());
@@ -130,14 +117,14 @@ fn symbols_that_only_the_linker_reads() {
     for (line, limit, warns) in
         [("main.o bit.o", "unknown-bitcode", true), ("main.o libboth.a", "bitcode", false)]
     {
-        let job = Job::new(&dir, "gcc").words("-B shims -o out -Wl,--prune-report=report.json").words(line);
+        let job = mixed.session.job("gcc -B shims -o out -Wl,--prune-report=report.json").words(line);
         let linked = mixed.session.must(&job.env("LTO_PRUNE_LINKER", &mixed.lld));
         let said = compare::ours(&linked.stderr);
         let is_loud = said.iter().any(|m| m.contains("nothing is pruned"));
         mixed.session.check(is_loud == warns, &format!("{line}: {said:?}"));
         let limits = reports::limit_names(&mixed.session.report("report.json"));
         mixed.session.check(limits.iter().any(|l| l == limit), &format!("{line}: {limits:?}"));
-        mixed.session.must(&Job::new(&dir, dir.join("out")));
+        mixed.session.cmd("./out");
         let kept = Facts::read(&dir.join("out")).unwrap().defined.contains("dead_main");
         mixed.session.check(kept, &format!("{line}: dead_main is gone"));
     }
@@ -157,15 +144,11 @@ fn bitcode_in_objects() {
         ] {
             let mut mixed = Mixed::new(&format!("{name}{}", sections.replace(['=', '.'], "_")), &lld);
             let used = "int printf(const char *, ...);\nint value(void);\nint main(void) { return printf(\"%d\\n\", value()) - 2; }\n";
-            mixed.session.write("main.c", used);
-            mixed
-                .session
-                .write("code.c", "int value(void) { return 3; }\nint dead_code(void) { return 4; }\n");
-            mixed
-                .session
-                .write("other.c", "int value(void) { return 5; }\nint dead_code(void) { return 6; }\n");
-            mixed.session.write("one", "x");
-            mixed.session.write("none", "");
+            mixed.write("main.c", used);
+            mixed.write("code.c", "int value(void) { return 3; }\nint dead_code(void) { return 4; }\n");
+            mixed.write("other.c", "int value(void) { return 5; }\nint dead_code(void) { return 6; }\n");
+            mixed.write("one", "x");
+            mixed.write("none", "");
             mixed.must("gcc", "-O1 -ffunction-sections -c main.c code.c");
             mixed.must("clang-19", "-O1 -flto=thin -c other.c -o other.bc");
             mixed.must("objcopy", &format!("--add-section {sections} code.o fat.o"));
@@ -183,13 +166,7 @@ fn bitcode_in_objects() {
 #[test]
 fn maps_name_the_originals() {
     let mut mixed = Mixed::new("maps", &Linker::Lld.path());
-    mixed.session.write(
-        "d/main.c",
-        "int two(int);\nint dead(int x) { return two(x); }\nint main(void) { return two(-2); }\n",
-    );
-    mixed
-        .session
-        .write("d/two.c", "int two(int x) { return x + 2; }\nint dead_two(int x) { return two(x); }\n");
+    mixed.session.files(FILES, "maps_name_the_originals");
     mixed.must("clang-19", "-O1 -flto=thin -fPIE -c d/main.c -o d/main.o");
     mixed.must("clang-19", "-O1 -flto=thin -fPIE -c d/two.c -o two.o");
     mixed.compare("clang-19", "-flto=thin -fuse-ld=lld -Wl,-Map=map d/main.o ./two.o", "", &[], &[]);
@@ -202,9 +179,9 @@ impl Mixed {
     /// Link `line` both ways, compare the outputs, and look that our link pruned something; a program is run.
     fn exports(&mut self, line: &str, gone: &[&str]) {
         let dir = self.session.dir().to_owned();
-        let plain = Job::new(&dir, "clang++-19").words("-B plain -o plain.out").words(line);
+        let plain = self.session.job("clang++-19 -B plain -o plain.out").words(line);
         self.session.must(&plain);
-        let pruned = Job::new(&dir, "clang++-19").words("-B shims -o out -Wl,--prune-strict").words(line);
+        let pruned = self.session.job("clang++-19 -B shims -o out -Wl,--prune-strict").words(line);
         let pruned = self.session.must(&pruned.env("LTO_PRUNE_LINKER", &self.lld));
         self.session.check_eq(&compare::ours(&pruned.stderr), &Vec::new(), "our messages");
         let facts = |name: &str| Facts::read(&dir.join(name)).unwrap();
@@ -214,7 +191,7 @@ impl Mixed {
             self.session.check(!pruned.defined.contains(*name), &format!("{line}: {name} is not gone"));
         }
         if !line.contains("-shared") {
-            self.session.must(&Job::new(&dir, dir.join("out")));
+            self.session.cmd("./out");
         }
     }
 }
@@ -245,7 +222,7 @@ const INSTANTIATED: [(&str, &str, &str); 3] = [
 fn attributes_of_copies_merge() {
     for (lld, name) in [(Linker::Lld.path(), "merge"), (tools::lld_of_rustc(), "merge22")] {
         let mut mixed = Mixed::new(name, &lld);
-        mixed.session.write("main.cpp", "int use(int);\nint main() { return use(1) == 0; }\n");
+        mixed.write("main.cpp", "int use(int);\nint main() { return use(1) == 0; }\n");
         mixed.must("clang++-19", "-O2 -fPIC -flto=thin -c main.cpp");
         let modes = [
             ("clang++-19", "-flto=thin", "-flto=thin"),
@@ -259,8 +236,8 @@ fn attributes_of_copies_merge() {
             for (i, (class, user, instance)) in INSTANTIATED.into_iter().enumerate() {
                 let dead = "__attribute__((visibility(\"hidden\"))) int dead_NAME(int x) { return x; }\n";
                 let of = |name: &str, text: &str| format!("{class}{text}{}", dead.replace("NAME", name));
-                mixed.session.write("use.cpp", of("use", user));
-                mixed.session.write("all.cpp", of("all", instance));
+                mixed.write("use.cpp", of("use", user));
+                mixed.write("all.cpp", of("all", instance));
                 mixed.must(compiler, &format!("-O2 -fPIC {first} -c use.cpp"));
                 mixed.must(compiler, &format!("-O2 -fPIC {second} -c all.cpp"));
                 let gone = ["_Z8dead_usei", "_Z8dead_alli"];
@@ -273,7 +250,7 @@ fn attributes_of_copies_merge() {
                     mixed.exports("-shared use.o all.o", &gone);
                 } else {
                     mixed.exports("-rdynamic main.o use.o all.o", &gone);
-                    mixed.session.write("all.list", "{ *; };\n");
+                    mixed.write("all.list", "{ *; };\n");
                     mixed.exports("-Wl,--dynamic-list=all.list main.o use.o all.o", &gone);
                     mixed.exports("-Wl,--export-dynamic-symbol=* main.o use.o all.o", &gone);
                 }
@@ -290,8 +267,8 @@ fn common_symbols_merge() {
     for (lld, name) in [(Linker::Lld.path(), "common"), (tools::lld_of_rustc(), "common22")] {
         for mode in ["-flto=thin", "-flto=full"] {
             let mut mixed = Mixed::new(&format!("{name}{mode}"), &lld);
-            mixed.session.write("main.c", main);
-            mixed.session.write("more.c", more);
+            mixed.write("main.c", main);
+            mixed.write("more.c", more);
             mixed.must("clang-19", &format!("-O0 -fcommon {mode} -c main.c more.c"));
             mixed.compare("clang-19", "main.o more.o", "", &[], &["room"]);
             let mut of = |program: &str| {
@@ -329,10 +306,10 @@ fn lists_of_used_definitions() {
     for mode in ["-flto=thin", "-flto=full"] {
         for (lld, name) in [(Linker::Lld.path(), "used"), (tools::lld_of_rustc(), "used22")] {
             let mut mixed = Mixed::new(&format!("{name}{mode}"), &lld);
-            mixed.session.write("main.c", main);
+            mixed.write("main.c", main);
             mixed.must("gcc", "-O1 -ffunction-sections -c main.c");
             for name in ["one", "two"] {
-                mixed.session.write(&format!("{name}.ll"), module(name));
+                mixed.write(&format!("{name}.ll"), module(name));
                 mixed.must("clang-19", &format!("-O1 -Wno-override-module {mode} -c {name}.ll"));
             }
             mixed.compare("gcc", "main.o one.o two.o", "14\n", &[], &["main"]);
@@ -344,21 +321,10 @@ fn lists_of_used_definitions() {
 #[test]
 fn modules_with_heap_profiles() {
     let mut mixed = Mixed::new("heap", &Linker::Lld.path());
-    let runtime = "#include <string.h>\nvoid __memprof_init(void) {}\nvoid __memprof_load(long a) {}\n\
-        void __memprof_store(long a) {}\nvoid *__memprof_memcpy(void *a, void *b, long n) { return memcpy(a, b, n); }\n\
-        void *__memprof_memmove(void *a, void *b, long n) { return memmove(a, b, n); }\n\
-        void *__memprof_memset(void *a, int c, long n) { return memset(a, c, n); }\n\
-        void __memprof_version_mismatch_check_v1(void) {}\nlong __memprof_shadow_memory_dynamic_address;\n\
-        void __memprof_loadN(long a, long n) {}\nvoid __memprof_storeN(long a, long n) {}\n";
-    mixed.session.write("runtime.c", runtime);
+    let runtime = include_str!("programs/bitcode_modules_with_heap_profiles.c");
+    mixed.write("runtime.c", runtime);
     mixed.must("gcc", "-w -O1 -ffunction-sections -c runtime.c");
-    mixed.session.write(
-        "main.c",
-        "#include <stdio.h>\nint other(int);\nint dead(int x) { return x; }\nint main(void) { return printf(\"%d\\n\", other(4)) - 2; }\n",
-    );
-    mixed
-        .session
-        .write("other.c", "int other(int x) { return x + 1; }\nint dead_other(int x) { return other(x); }\n");
+    mixed.session.files(FILES, "modules_with_heap_profiles");
     for compiler in ["clang-19", "clang-14"] {
         for mode in ["-flto=thin", "-flto=full"] {
             mixed.must(compiler, &format!("-O1 -fmemory-profile {mode} -c main.c other.c"));
@@ -367,22 +333,12 @@ fn modules_with_heap_profiles() {
     }
 }
 
-const MAIN_OF_OPTIONS: &str = "#include <stdio.h>\nint other(int);\nint dead(int x) { return other(x); }\n\
-    int main(int c, char **v) { printf(\"%d\\n\", other(c)); return 0; }\n";
-
 /// A link with modelled options is pruned; a warning names an option that is not modelled.
 #[test]
 fn options_of_link_time_optimisation() {
     let mut mixed = Mixed::new("options", &Linker::Lld.path());
     let dir = mixed.session.dir().to_owned();
-    mixed.session.write("main.c", MAIN_OF_OPTIONS);
-    mixed
-        .session
-        .write("other.c", "int other(int x) { return x + 1; }\nint dead_other(int x) { return other(x); }\n");
-    mixed.session.write(
-        "native.c",
-        "#include <stdlib.h>\nvoid on_trap(void) { _Exit(9); }\nint dead_native(int x) { return x; }\n",
-    );
+    mixed.session.files(FILES, "options_of_link_time_optimisation");
     mixed.must("gcc", "-O1 -ffunction-sections -c native.c");
     mixed.must("clang-19", "-O1 -g -gsplit-dwarf -flto=thin -c main.c other.c");
     let line = "main.o other.o native.o";
@@ -400,15 +356,11 @@ fn options_of_link_time_optimisation() {
     // A function that an option alone names is kept.
     let trap = format!("-Wl,-mllvm,-trap-func=on_trap {line}");
     mixed.compare("clang-19", &trap, "2\n", &["dead_native"], &["on_trap"]);
-    for option in [
-        "--save-temps",
-        "--lto-emit-asm",
-        "--thinlto-index-only",
-        "--why-extract=why",
-        "-mllvm -emulated-tls",
-    ] {
+    for option in
+        "--save-temps|--lto-emit-asm|--thinlto-index-only|--why-extract=why|-mllvm -emulated-tls".split('|')
+    {
         let words = option.replace(' ', ",");
-        let job = Job::new(&dir, "clang-19").words(&format!("-B shims -o out -Wl,{words} {line}"));
+        let job = mixed.session.job(&format!("clang-19 -B shims -o out -Wl,{words} {line}"));
         let linked = mixed.session.run(&job.env("LTO_PRUNE_LINKER", &mixed.lld));
         let said = compare::ours(&linked.stderr);
         let named =
@@ -436,14 +388,13 @@ fn an_edit_in_dead_code_is_a_hit() {
         )
     };
     let mut link = |main: &str, other: &str, status: i32| {
-        mixed.session.write("main.c", main);
-        mixed.session.write("other.c", other);
+        mixed.write("main.c", main);
+        mixed.write("other.c", other);
         mixed.must("clang-19", "-O1 -flto=thin -c main.c other.c");
         for (shims, output) in [("plain", "plain.out"), ("shims", "out")] {
             let words =
                 format!("-B {shims} -o {output} -Wl,--thinlto-cache-dir=cache-{shims} main.o other.o");
-            let job = Job::new(&dir, "clang-19").words(&words).env("LTO_PRUNE_LINKER", &mixed.lld);
-            mixed.session.must(&job);
+            mixed.session.must(&Job::new(&dir, "clang-19").words(&words).env("LTO_PRUNE_LINKER", &mixed.lld));
             let outcome = mixed.session.run(&Job::new(&dir, dir.join(output)));
             mixed.session.check_eq(&outcome.status, &status, output);
         }
@@ -465,9 +416,7 @@ fn an_edit_in_dead_code_is_a_hit() {
 fn modules_of_one_name_keep_their_identities() {
     let mut mixed = Mixed::new("twins", &Linker::Lld.path());
     let dir = mixed.session.dir().to_owned();
-    mixed
-        .session
-        .write("main.c", "int one(int), two(int);\nint main(void) { return one(1) + two(1) - 4; }\n");
+    mixed.write("main.c", "int one(int), two(int);\nint main(void) { return one(1) + two(1) - 4; }\n");
     mixed.must("clang-19", "-O1 -flto=thin -c main.c");
     let mut link = |dead: &str| {
         for name in ["one", "two"] {
@@ -476,9 +425,8 @@ fn modules_of_one_name_keep_their_identities() {
                  int dead_{name}(int *p) {{ *p = {dead}; return 0; }}\n"
             );
             mixed.session.mkdir(name);
-            mixed.session.write(&format!("{name}/same.c"), text);
-            let compile = Job::new(&dir.join(name), "clang-19").words("-O1 -flto=thin -c same.c");
-            mixed.session.must(&compile);
+            mixed.write(&format!("{name}/same.c"), text);
+            mixed.session.must(&Job::new(&dir.join(name), "clang-19").words("-O1 -flto=thin -c same.c"));
         }
         let line = "-Wl,--thinlto-cache-dir=cache main.o one/same.o two/same.o";
         let job = Job::new(&dir, "clang-19").words("-B shims -o out").words(line);
@@ -494,12 +442,7 @@ fn modules_of_one_name_keep_their_identities() {
 #[test]
 fn promoted_names_by_source_file() {
     let mut mixed = Mixed::new("promoted", &Linker::Lld.path());
-    mixed.session.write("main.c", "int printf(const char *, ...);\nint step(int);\nint main(void) { return printf(\"%d\\n\", step(1)) - 2; }\n");
-    mixed.session.write(
-        "other.c",
-        "static int count;\nstatic __attribute__((noinline)) int helper(int x) { return count += x; }\n\
-         int step(int x) { return helper(x) + 1; }\nint dead(int x) { return step(x); }\n",
-    );
+    mixed.session.files(FILES, "promoted_names_by_source_file");
     mixed.must("clang-19", "-O2 -flto=thin -c main.c other.c");
     let option = "-Wl,-mllvm,-use-source-filename-for-promoted-locals";
     mixed.compare("clang-19", &format!("{option} main.o other.o"), "2\n", &[], &["helper.llvm.other_c"]);
@@ -509,13 +452,7 @@ fn promoted_names_by_source_file() {
 #[test]
 fn functions_have_sizes() {
     let mut mixed = Mixed::new("sizes", &Linker::Lld.path());
-    mixed.session.write(
-        "main.c",
-        "int live(int);\nint dead(int x) { return live(x); }\nint main(void) { return live(0); }\n",
-    );
-    mixed
-        .session
-        .write("live.c", "int live(int x) { return x * x; }\nint dead_live(int x) { return x / 7; }\n");
+    mixed.session.files(FILES, "functions_have_sizes");
     mixed.must("clang-19", "-O1 -flto=thin -c main.c live.c");
     mixed.compare("clang-19", "main.o live.o", "", &[], &[]);
     let report = mixed.session.report("report.json");

@@ -33,7 +33,7 @@ fn job(session: &Session, words: &str) -> Job {
 
 fn driven(session: &Session, compiler: &str, words: &str) -> Job {
     // At `pointers` a link has cache entries of its own for analysed functions.
-    let job = Job::new(session.dir(), compiler).words("-B shims -Wl,--prune-level=functions").words(words);
+    let job = session.job(&format!("{compiler} -B shims -Wl,--prune-level=functions")).words(words);
     job.by(Linker::Lld).env("XDG_CACHE_HOME", session.path("caches"))
 }
 
@@ -76,7 +76,7 @@ fn link_warm(session: &mut Session, magic: &[u8], job: &dyn Fn(&Session, &str) -
     std::fs::write(&by_size[0], &objects[1]).unwrap();
     std::fs::write(&by_size[1], &objects[0]).unwrap();
     let outcome = session.run(&job(session, "one.o large.o -o out"));
-    session.check(outcome.stderr.contains("linking the originals"), &outcome.stderr);
+    session.says(&outcome.stderr, "linking the originals");
     let outcome = session.must(&job(session, "one.o large.o -o out"));
     session.check_eq(&outcome.stderr, &String::new(), "what the next link says");
     session.check(read(&session.path("out")) == expected[0], "the next link is another one");
@@ -100,8 +100,7 @@ fn warm_links_are_the_same() {
 fn no_folder_of_caches_is_no_error() {
     let mut session = prepare("cache/none");
     for home in ["/dev/null", "missing", "relative/path"] {
-        let job = job(&session, "one.o large.o -o out").env("XDG_CACHE_HOME", home).env("HOME", home);
-        session.must(&job);
+        session.must(&job(&session, "one.o large.o -o out").env("XDG_CACHE_HOME", home).env("HOME", home));
         session.cmd("./out");
     }
     session.write("file", "");
@@ -109,8 +108,7 @@ fn no_folder_of_caches_is_no_error() {
     // Entries are larger than files may be (in blocks of 512 bytes), the output is not.
     std::fs::create_dir(session.path("caches")).unwrap();
     let limited = format!("ulimit -f 20; {}", job(&session, "one.o large.o -s -o out"));
-    let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, "sh").arg("-c").arg(limited));
+    session.must(&session.job("sh").arg("-c").arg(limited));
 }
 
 #[test]

@@ -23,15 +23,14 @@ const RUNS: [(&str, &[&str]); 10] = [
 
 fn report(name: &str, compiler: &str, flags: &str) -> (Session, Value) {
     let mut session = Session::new(&format!("call_sites/{name}-{compiler}"));
-    let dir = session.dir().to_owned();
     let source = tools::repository().join("fixtures/traced_calls/main.c");
-    let job = Job::new(&dir, compiler).words("-pthread -fno-inline -c -o main.o").words(flags);
+    let job = session.job(&format!("{compiler} -pthread -fno-inline -c -o main.o")).words(flags);
     session.must(&job.arg(source));
     session.shims();
-    let job = Job::new(&dir, compiler).words("-B shims main.o -pthread -o out").words(flags);
+    let job = session.job(&format!("{compiler} -B shims main.o -pthread -o out")).words(flags);
     let job = job.words("-Wl,--prune-strict -Wl,--prune-level=pointers -Wl,--prune-report=report.json");
     session.must(&job.by(Linker::Lld));
-    let ran = session.run(&Job::new(&dir, session.path("out")));
+    let ran = session.run(&session.job("./out"));
     session.check_eq(&ran.status, &0, "the pruned program's status");
     let report = session.report("report.json");
     (session, report)
@@ -56,19 +55,18 @@ fn check_across(name: &str, compiler: &str, flags: &str) {
     let dir = session.dir().to_owned();
     for unit in ["main", "calls"] {
         let source = tools::repository().join(format!("fixtures/called_contexts/{unit}.c"));
-        session.must(&Job::new(&dir, compiler).words("-c").words(flags).arg(source));
+        session.must(&session.job(&format!("{compiler} -c")).words(flags).arg(source));
     }
     tools::shim_dir(&session.path("plain-shims"), &Linker::Lld.path());
     session.shims();
     for (shims, out) in [("-B plain-shims", "plain"), ("-B shims", "out")] {
         let job = Job::new(&dir, compiler).words(shims).words("main.o calls.o -o").arg(out).words(flags);
         let options = "-Wl,--prune-strict -Wl,--prune-level=pointers -Wl,--prune-report=report.json";
-        let job = job.words(if out == "plain" { "" } else { options });
-        session.must(&job.by(Linker::Lld));
+        session.must(&job.words(if out == "plain" { "" } else { options }).by(Linker::Lld));
     }
     for arguments in ["", "another"] {
-        let plain = session.run(&Job::new(&dir, session.path("plain")).words(arguments));
-        let pruned = session.run(&Job::new(&dir, session.path("out")).words(arguments));
+        let plain = session.run(&session.job("./plain").words(arguments));
+        let pruned = session.run(&session.job("./out").words(arguments));
         session.check_eq(&(pruned.status, pruned.stdout), &(plain.status, plain.stdout), "what it does");
     }
     let report = session.report("report.json");

@@ -21,8 +21,7 @@ fn words_of_help(session: &mut Session) -> BTreeSet<String> {
 
 /// Write the script of a shell.
 fn script(session: &mut Session, shell: &str) -> String {
-    let job = Job::new(session.dir(), tools::lto_prune()).arg("completions").arg(shell);
-    let text = session.must(&job).stdout;
+    let text = session.must(&session.job("lto-prune").arg("completions").arg(shell)).stdout;
     session.write(&format!("script.{shell}"), &text);
     text
 }
@@ -52,8 +51,7 @@ fn every_option_is_completed_and_in_the_manual_page() {
         }
         session.must(&Job::new(session.dir(), shell).arg("-n").arg(format!("script.{shell}")));
     }
-    let unknown = Job::new(session.dir(), tools::lto_prune()).words("completions tcsh");
-    let outcome = session.run(&unknown);
+    let outcome = session.run(&session.job("lto-prune completions tcsh"));
     session.check(outcome.status == 1 && outcome.stderr.contains("bash, zsh and fish"), &outcome.stderr);
 }
 
@@ -84,10 +82,10 @@ fn bash_and_fish_complete_options_values_and_commands() {
             line.len(),
             typed.split(' ').count()
         );
-        let replies = session.must(&Job::new(&dir, "bash").arg("-c").arg(bash)).stdout;
+        let replies = session.must(&session.job("bash").arg("-c").arg(bash)).stdout;
         session.check_eq(&replies.trim(), &expected, &format!("bash: {line}"));
         let fish = format!("source ./script.fish; complete -C '{line}'");
-        let job = Job::new(&dir, "fish").env("HOME", &dir).arg("--no-config").arg("-c").arg(fish);
+        let job = session.job("fish").env("HOME", &dir).arg("--no-config").arg("-c").arg(fish);
         let replies = session.must(&job).stdout;
         // fish adds the equals sign itself.
         let expected = expected.split(' ').next().unwrap().trim_end_matches('=');

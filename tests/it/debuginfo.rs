@@ -11,6 +11,8 @@ use crate::elf::Facts;
 use crate::run::{Outcome, Session};
 use crate::tools::{self, Linker};
 
+const FILES: &str = include_str!("programs/debuginfo.txt");
+
 const MAIN: &str = include_str!("programs/debuginfo_main.c");
 const HELPER: &str = include_str!("programs/debuginfo_helper.c");
 const INLINE: &str = "static inline int scaled(int x) {\n    int y = x * 7;\n    return y ^ 3;\n}\n";
@@ -269,36 +271,10 @@ fn an_object_of_which_all_goes_answers_for_nothing() {
     }
 }
 
-/// The commands for gdb: at each breakpoint the place, the callers, arguments and locals, without addresses.
-const GDB: &str = "set pagination off
-set print address off
-set print frame-arguments all
-break helper
-break table_entry
-break main.c:4
-break main.c:17
-run
-info args
-info locals
-ptype p
-bt
-continue
-info args
-info locals
-bt
-continue
-bt
-info locals
-whatis table
-continue
-bt
-continue
-";
-
 /// gdb stops at the same lines with the same backtraces and values in both programs.
 fn debug_session(name: &str, compiler: &str, flags: &str) {
     let mut session = prepare(&format!("gdb-{name}"), &PROGRAM);
-    session.write("commands", GDB);
+    session.files(FILES, "debug_session");
     session.cmd(&format!("{compiler} -fno-function-sections -c main.c helper.c {flags}"));
     let mut answers = Vec::new();
     for (shims, more) in [("plain", ""), ("shims", ""), ("shims", " --prune-debug=shrink")] {

@@ -5,8 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::run::{Job, Session};
+use crate::run::Session;
 use crate::tools::Linker;
+
+const FILES: &str = include_str!("programs/determinism.txt");
 
 const LIBRARY: &str = include_str!("programs/determinism_library.c");
 
@@ -99,8 +101,7 @@ fn cached_summaries_change_nothing() {
 fn emitted_tree_links_again() {
     for linker in Linker::ALL {
         let mut session = build(&format!("determinism/emit-{}", linker.name()));
-        let dir = session.dir().to_owned();
-        let link = Job::new(&dir, "g++").words("-B shims main.o library.o -o out -Wl,--prune-emit=emit");
+        let link = session.job("g++ -B shims main.o library.o -o out -Wl,--prune-emit=emit");
         session.must(&link.by(linker));
         let first = session.bytes("out");
         let printed = session.cmd("./out");
@@ -117,7 +118,6 @@ fn emitted_tree_links_again() {
 fn many_names_on_many_threads() {
     const NAMES: usize = 20_000;
     let mut session = Session::new("determinism/names");
-    let dir = session.dir().to_owned();
     session.shims();
     for number in 0..3 {
         let mut text = ".data\n".to_owned();
@@ -129,14 +129,11 @@ fn many_names_on_many_threads() {
         }
         session.write(&format!("m{number}.s"), text);
     }
-    session.write(
-        "start.s",
-        ".globl _start\n_start: mov n0(%rip), %eax\nmov n19999(%rip), %ebx\nret\n.size _start, .-_start\n",
-    );
+    session.files(FILES, "many_names_on_many_threads");
     session.cmd("gcc -c start.s m0.s m1.s m2.s");
     let mut runs = Vec::new();
     for jobs in [1, 4] {
-        let link = Job::new(&dir, session.path("shims/ld.lld")).by(Linker::Lld);
+        let link = session.job("shims/ld.lld").by(Linker::Lld);
         let link = link.words("start.o m0.o m1.o m2.o -o out --prune-no-cache --prune-report=report.json");
         session.must(&link.arg(format!("--prune-jobs={jobs}")));
         let read = |name: &str| session.bytes(name);

@@ -8,9 +8,7 @@ use crate::elf::Facts;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
-const MAIN: &str = "#include <stdio.h>\n#include <math.h>\nint helper(int);\nint dead(int x) { return helper(x); }\n\
-    int main(int argc, char **argv) { printf(\"%d %.0f\\n\", helper(argc), floor(argc + 0.5)); return argv == 0; }\n";
-const HELPER: &str = "int helper(int x) { return x + 1; }\nint dead_helper(int x) { return x - 1; }\n";
+const FILES: &str = include_str!("programs/drivers.txt");
 
 struct Driven {
     session: Session,
@@ -23,10 +21,9 @@ impl Driven {
     fn new(name: &str) -> Self {
         let mut session = Session::new(&format!("drivers/{name}"));
         let dir = session.dir().to_owned();
-        session.write("main.c", MAIN);
-        session.write("helper.c", HELPER);
+        session.files(FILES, "new");
         let shims = session.path("shims");
-        session.must(&Job::new(&dir, tools::lto_prune()).arg("install-shims").arg(&shims));
+        session.must(&session.job("lto-prune").arg("install-shims").arg(&shims));
         Driven { session, dir, shims }
     }
 
@@ -57,8 +54,7 @@ const COMPILE: &str = "-O1 -ffunction-sections main.c helper.c -lm -o out";
 /// One command line over the two C files.
 fn c_driver(name: &str, linker: Linker, make: impl FnOnce(&Driven) -> Job) {
     let mut driven = Driven::new(name);
-    let job = make(&driven).by(linker);
-    driven.session.must(&job);
+    driven.session.must(&make(&driven).by(linker));
     let out = driven.dir.join("out");
     driven.finish(&out, "2 1\n", &["helper"], &["dead", "dead_helper"]);
 }
@@ -87,44 +83,6 @@ fn words_of_any_form_reach_the_linker() {
     session.must(&Job::new(&driven.dir, "./out"));
 }
 
-#[test]
-fn originals_under_strict_leave_no_output() {
-    let mut driven = Driven::new("strict");
-    // It refuses to link to any other file than the one that the driver names.
-    let script = "#!/bin/sh\ncase \"$*\" in *' -o '*) case \"$*\" in *' -o out '*) ;; *) exit 1;; esac;; esac\nexec REAL \"$@\"\n";
-    let real = Linker::Lld.path().display().to_string();
-    let linker = driven.session.script("bin/ld.lld-99", script.replace("REAL", &real));
-    let mut path = linker.parent().unwrap().as_os_str().to_owned();
-    path.push(":");
-    path.push(driven.path());
-    let job = |flags: &str| {
-        let job = Job::new(&driven.dir, "gcc").env("PATH", &path).env("LTO_PRUNE_FLAGS", flags);
-        job.arg("-B").arg(&driven.shims).arg("-fuse-ld=lld").words(COMPILE)
-    };
-    let (plain, strict) = (job(""), job("--prune-strict"));
-    let out = driven.dir.join("out");
-    let says = "the linker refused the pruned objects";
-    let outcome = driven.session.run(&strict);
-    driven.session.check(!outcome.ok() && outcome.stderr.contains(says), &outcome.stderr);
-    driven.session.check(!out.exists(), "an output in spite of --prune-strict");
-    let outcome = driven.session.must(&plain);
-    driven.session.check(outcome.stderr.contains(says), &outcome.stderr);
-    driven.finish(&out, "2 1\n", &["helper", "dead", "dead_helper"], &[]);
-}
-
-#[test]
-fn standalone_c() {
-    for compiler in ["gcc", "clang-19"] {
-        let mut driven = Driven::new(&format!("standalone-{compiler}"));
-        let job = driven.job(compiler).words("-O1 -ffunction-sections -c main.c helper.c");
-        driven.session.must(&job);
-        let job = driven.job(tools::lto_prune()).env("CC", compiler);
-        driven.session.must(&job.words("--prune-report=report.json main.o helper.o -lm -o main"));
-        let out = driven.dir.join("main");
-        driven.finish(&out, "2 1\n", &["helper"], &["dead", "dead_helper"]);
-    }
-}
-
 /// Build fixtures/rust_app by cargo with `flags`, run it, look at the report.
 fn rustc(name: &str, linker: Linker, flags: impl FnOnce(&Driven) -> String) {
     let mut driven = Driven::new(&format!("rustc-{name}"));
@@ -141,8 +99,7 @@ fn rustc(name: &str, linker: Linker, flags: impl FnOnce(&Driven) -> String) {
     let report = driven.session.report("report.json");
     let dead = report["atoms"].as_array().unwrap().iter().filter(|a| a["live"] == false).count();
     driven.session.check(dead > 100, &format!("only {dead} dead atoms in a Rust program"));
-    let program = target.join("release/rust_app");
-    driven.finish(&program, "shapes: 3.5 12 caught: no shape\n", &["main"], &[]);
+    driven.finish(&target.join("release/rust_app"), "shapes: 3.5 12 caught: no shape\n", &["main"], &[]);
 }
 
 #[test]
@@ -162,32 +119,6 @@ fn rustc_through_clang() {
 }
 
 #[test]
-fn meson_project() {
-    // Meson sorts linkers by the output of `--version`.
-    for linker in [Linker::Lld, Linker::Bfd] {
-        let mut driven = Driven::new(&format!("meson-{}", linker.name()));
-        driven.session.write(
-            "meson.build",
-            "project('app', 'c', default_options: ['buildtype=release'])\n\
-             helper = static_library('helper', 'helper.c', c_args: '-ffunction-sections')\n\
-             m = meson.get_compiler('c').find_library('m')\n\
-             executable('app', 'main.c', link_with: helper, dependencies: m, c_args: '-ffunction-sections')\n",
-        );
-        let setup = driven
-            .job("meson")
-            .words("setup build")
-            .env("CC", "clang-19")
-            .env("CC_LD", driven.shims.join("ld.lto-prune"));
-        let setup = setup.by(linker);
-        driven.session.must(&setup);
-        let build = driven.job("ninja").words("-C build");
-        driven.session.must(&build.by(linker));
-        let out = driven.dir.join("build/app");
-        driven.finish(&out, "2 1\n", &["helper"], &["dead", "dead_helper"]);
-    }
-}
-
-#[test]
 fn version_text_is_recognised() {
     // Build systems search the output of `ld --version`, `-v` and `-V`: libtool and autoconf for `GNU ld`, `GNU gold`, `with_gnu_ld`; CMake for
     // `LLD`, `GNU gold`, `mold` in the first line; Meson for `LLD`, `GNU`.
@@ -195,8 +126,7 @@ fn version_text_is_recognised() {
         let mut driven = Driven::new(&format!("version-{}", linker.name()));
         for option in ["--version", "-v", "-V"] {
             let behind = driven.session.run(&Job::new(&driven.dir, linker.path()).arg(option));
-            let job = driven.job(driven.shims.join("ld")).arg(option).by(linker);
-            let ours = driven.session.run(&job);
+            let ours = driven.session.run(&driven.job(driven.shims.join("ld")).arg(option).by(linker));
             driven.session.check_eq(&ours.status, &behind.status, &format!("status of {option}"));
             // Byte for byte: libtool's configure takes any version below 2 for that of an old GNU ld.
             driven.session.check_eq(&ours.stdout, &behind.stdout, option);
@@ -218,8 +148,7 @@ fn response_files_and_compiler_probes() {
     driven.session.write("linker.rsp", "--hash-style=gnu 'helper.o'\n");
     let job = driven.job("gcc").arg("-B").arg(&driven.shims).words("main.o -lm -Wl,@linker.rsp -o out");
     driven.session.must(&job);
-    let job = driven.job("gcc").arg("-B").arg(&driven.shims).words("@objects.rsp -o out");
-    driven.session.must(&job);
+    driven.session.must(&driven.job("gcc").arg("-B").arg(&driven.shims).words("@objects.rsp -o out"));
     let probe = driven.job("gcc").arg("-B").arg(&driven.shims).words("-print-prog-name=ld");
     let found = driven.session.must(&probe).stdout;
     driven.session.check(found.trim().ends_with("shims/ld"), &found);

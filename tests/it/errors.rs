@@ -12,19 +12,19 @@ use std::time::{Duration, Instant};
 use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
-const MAIN: &str = "int dead(void) { return 1; }\nint main(void) { return 0; }\n";
+const FILES: &str = include_str!("programs/errors.txt");
 
 /// A session with main.o and an empty folder for temporary files.
 fn prepare(name: &str) -> Session {
     let mut session = Session::new(&format!("errors/{name}"));
-    session.write("main.c", MAIN);
+    session.files(FILES, "prepare");
     session.cmd("gcc -O1 -ffunction-sections -c main.c");
     session.mkdir("tmp");
     session
 }
 
 fn ours(session: &Session) -> Job {
-    Job::new(session.dir(), tools::lto_prune()).env("TMPDIR", session.path("tmp"))
+    session.job("lto-prune").env("TMPDIR", session.path("tmp"))
 }
 
 /// A job that calls us as a linker does: by the name `ld`.
@@ -42,16 +42,7 @@ fn fake_linker(session: &Session, body: &str) -> std::path::PathBuf {
 }
 
 /// Finds `-o` and makes half a file there; what a linker that dies in the middle leaves.
-const HALF_AN_OUTPUT: &str = r#"
-case "$1" in --version|-v|-V) echo "LLD 19.1.7 (compatible with GNU linkers)"; exit 0;; esac
-previous=
-for word in "$@"; do
-    [ "$previous" = -o ] && out=$word
-    previous=$word
-done
-echo half > "$out"
-: > started
-"#;
+const HALF_AN_OUTPUT: &str = include_str!("programs/errors_half_an_output.sh");
 
 /// The status of a link that was asked to end.
 fn ended(session: &mut Session, child: &mut Child) -> ExitStatus {
@@ -77,8 +68,7 @@ fn interrupt_sent_to_us_alone_ends_the_linker() {
     let mut command = job.env("LTO_PRUNE_LINKER", fake).command();
     let mut child = command.stderr(Stdio::null()).spawn().unwrap();
     session.wait_for("started");
-    let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, "/bin/kill").arg("-INT").arg(child.id().to_string()));
+    session.must(&session.job("/bin/kill").arg("-INT").arg(child.id().to_string()));
     let status = ended(&mut session, &mut child);
     session.check(status.signal() == Some(2), "the linker's signal is ours");
 }
@@ -86,8 +76,7 @@ fn interrupt_sent_to_us_alone_ends_the_linker() {
 /// Run lld by a shell with these words and `redirections`.
 fn by_lld(session: &mut Session, linker: &Path, words: &str, redirections: &str) -> Outcome {
     let script = format!("\"$0\" -m elf_x86_64 --threads=1 {words} {redirections}");
-    let dir = session.dir().to_owned();
-    let job = Job::new(&dir, "bash").arg("-c").arg(script).arg(linker);
+    let job = session.job("bash").arg("-c").arg(script).arg(linker);
     session.run(&job.by(Linker::Lld))
 }
 
@@ -176,8 +165,7 @@ fn killed_link_ends_its_linker_and_the_next_link_cleans_up() {
         if options.is_empty() {
             session.check_eq(&std::fs::read(&out).unwrap(), &b"old".to_vec(), "the old output");
         }
-        let job = as_linker(&session).words("main.o -e main -o").arg(&out);
-        session.must(&job.by(Linker::Lld));
+        session.must(&as_linker(&session).words("main.o -e main -o").arg(&out).by(Linker::Lld));
         let mut after = session.listing("");
         after.retain(|n| n != "started" && n != "report.json");
         session.check_eq(&after, &before, "files after the next link");
@@ -207,9 +195,8 @@ fn no_temporary_files_after_a_good_link() {
     for linker in Linker::ALL {
         let mut session = prepare(&format!("clean-{}", linker.name()));
         session.shims();
-        let dir = session.dir().to_owned();
         let before = session.listing("");
-        let job = Job::new(&dir, "gcc").words("-B shims main.o -o out").env("TMPDIR", session.path("tmp"));
+        let job = session.job("gcc -B shims main.o -o out").env("TMPDIR", session.path("tmp"));
         session.must(&job.by(linker));
         let mut after = session.listing("");
         after.retain(|n| n != "out");
@@ -222,13 +209,12 @@ fn no_temporary_files_after_a_good_link() {
 /// A private null device for root. A tool that replaces its output by renaming destroys the device, and root could destroy the machine's own. Another
 /// user can neither make a device nor destroy one.
 fn null_device(session: &mut Session) -> std::path::PathBuf {
-    let dir = session.dir().to_owned();
     let uid = session.cmd("id -u").stdout;
     if uid.trim() != "0" {
         return "/dev/null".into();
     }
     let node = session.path("null");
-    session.must(&Job::new(&dir, "mknod").words("-m 666").arg(&node).words("c 1 3"));
+    session.must(&session.job("mknod -m 666").arg(&node).words("c 1 3"));
     node
 }
 
@@ -238,10 +224,8 @@ fn output_to_a_device() {
     for linker in Linker::ALL {
         let mut session = prepare(&format!("null-{}", linker.name()));
         session.shims();
-        let dir = session.dir().to_owned();
         let null = null_device(&mut session);
-        let job = Job::new(&dir, "gcc").words("-B shims main.o -o").arg(&null);
-        session.must(&job.by(linker));
+        session.must(&session.job("gcc -B shims main.o -o").arg(&null).by(linker));
         let kind = std::fs::symlink_metadata(&null).unwrap().file_type();
         session.check(kind.is_char_device(), "the device has become a file");
     }
@@ -255,13 +239,11 @@ fn output_with_other_names() {
             let mut session = prepare(&format!("links-{}-{}", linker.name(), link.len()));
             tools::shim_dir(&session.path("plain"), &linker.path());
             session.shims();
-            let dir = session.dir().to_owned();
             let mut results = Vec::new();
             for shims in ["plain", "shims"] {
                 session.write("real", "old");
-                session.must(&Job::new(&dir, "sh").arg("-c").arg(format!("rm -f out; {link} real out")));
-                let job = Job::new(&dir, "gcc").arg("-B").arg(shims).words("main.o -o out");
-                session.must(&job.by(linker));
+                session.must(&session.job("sh").arg("-c").arg(format!("rm -f out; {link} real out")));
+                session.must(&session.job("gcc").arg("-B").arg(shims).words("main.o -o out").by(linker));
                 let is_link = std::fs::symlink_metadata(session.path("out")).unwrap().is_symlink();
                 let is_old = session.bytes("real") == b"old";
                 results.push((is_link, is_old));
@@ -283,10 +265,8 @@ fn output_is_a_link_to_nothing() {
             let dir = session.dir().to_owned();
             let mut results = Vec::new();
             for job in [Job::new(&dir, linker.path()), as_linker(&session)] {
-                session
-                    .must(&Job::new(&dir, "sh").arg("-c").arg(format!("rm -f new out; ln -s {target} out")));
-                let job = job.words("main.o -e main -o out").by(linker);
-                let outcome = session.run(&job);
+                session.must(&session.job("sh").arg("-c").arg(format!("rm -f new out; ln -s {target} out")));
+                let outcome = session.run(&job.words("main.o -e main -o out").by(linker));
                 let is_link = session.path("out").is_symlink();
                 results.push((outcome.status, outcome.stderr, is_link, session.path("new").exists()));
             }
@@ -319,12 +299,10 @@ fn output_replaces_a_running_program() {
     // The old output is in use: it must be replaced and not written into.
     let mut session = prepare("busy");
     session.shims();
-    let dir = session.dir().to_owned();
     session.write("sleep.c", "#include <unistd.h>\nint main(void) { return sleep(30) != 0; }\n");
     session.cmd("gcc -o out sleep.c");
-    let mut running = Job::new(&dir, "./out").command().spawn().unwrap();
-    let job = Job::new(&dir, "gcc").words("-B shims main.o -o out");
-    let outcome = session.run(&job.by(Linker::Lld));
+    let mut running = session.job("./out").command().spawn().unwrap();
+    let outcome = session.run(&session.job("gcc -B shims main.o -o out").by(Linker::Lld));
     running.kill().unwrap();
     running.wait().unwrap();
     session.check(outcome.ok(), &outcome.stderr);
@@ -337,12 +315,10 @@ fn mode_of_the_output_follows_umask() {
     let mut session = prepare("umask");
     let shims = session.path("shims");
     tools::shim_dir(&shims, &tools::lto_prune());
-    let dir = session.dir().to_owned();
     let mut modes = Vec::new();
     for (name, linker) in [("plain", Linker::Lld.path()), ("pruned", shims.join("ld"))] {
         let line = format!("umask 027; {} main.o -e main -o {name}", linker.display());
-        let job = Job::new(&dir, "sh").arg("-c").arg(line).by(Linker::Lld);
-        session.must(&job);
+        session.must(&session.job("sh").arg("-c").arg(line).by(Linker::Lld));
         modes.push(std::fs::metadata(session.path(name)).unwrap().permissions().mode());
     }
     session.check_eq(&modes[1], &modes[0], "mode of the output");

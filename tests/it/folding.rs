@@ -1,19 +1,9 @@
 //! `--icf=safe` with the tables that lto-prune adds: it folds functions that are only called, and no others, in objects of both compilers.
 
 use std::path::PathBuf;
-use std::process::Command;
 
-use crate::run::{Job, Session};
+use crate::run::Session;
 use crate::tools::{self, Linker};
-
-/// lld 19, and the one that comes with Rust.
-fn linkers() -> [PathBuf; 2] {
-    let output = Command::new("rustc").args(["--print", "sysroot"]).output().unwrap();
-    let root = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
-    let rust = root.join("lib/rustlib/x86_64-unknown-linux-gnu/bin/gcc-ld/ld.lld");
-    assert!(rust.is_file(), "{}", rust.display());
-    [Linker::Lld.path(), rust]
-}
 
 /// The address of each symbol of `out`.
 fn addresses(session: &mut Session) -> Vec<(String, u64)> {
@@ -39,7 +29,7 @@ fn are_one(addresses: &[(String, u64)], a: &str, b: &str) -> bool {
 fn compile(session: &mut Session, compilers: [&str; 3]) {
     let fixture = tools::repository().join("fixtures/fold_safe");
     for (unit, compiler) in ["main", "other", "mono"].iter().zip(compilers) {
-        let job = Job::new(session.dir(), compiler).words("-O2 -fPIE -w -c");
+        let job = session.job(&format!("{compiler} -O2 -fPIE -w -c"));
         let job = if *unit == "mono" { job } else { job.words("-ffunction-sections -fdata-sections") };
         session.must(&job.arg(fixture.join(format!("{unit}.c"))).arg("-o").arg(format!("{unit}.o")));
     }
@@ -47,9 +37,8 @@ fn compile(session: &mut Session, compilers: [&str; 3]) {
 }
 
 fn link(session: &mut Session, linker: &PathBuf, options: &str) -> Vec<(String, u64)> {
-    let job = Job::new(session.dir(), "gcc").words("-B shims -pie main.o other.o mono.o -o out");
-    let job = job.words("-Wl,--prune-strict").words(options);
-    session.must(&job.env("LTO_PRUNE_LINKER", linker));
+    let job = session.job("gcc -B shims -pie main.o other.o mono.o -o out");
+    session.must(&job.words("-Wl,--prune-strict").words(options).env("LTO_PRUNE_LINKER", linker));
     let good = session.cmd("./out");
     let apart = "in data 0 in code 0 elsewhere 0 by itself 0 by an alias 0 by assembly 0";
     let output = format!("called 1981\n{apart}\nmono: {apart}\nmutual 40 switches 35 labels 0\n");
@@ -62,7 +51,7 @@ fn what_is_only_called_is_one() {
     for compilers in
         [["gcc"; 3], ["gcc", "clang-19", "gcc"], ["clang-19", "gcc", "gcc"], ["gcc", "gcc", "clang-19"]]
     {
-        for (i, linker) in linkers().iter().enumerate() {
+        for (i, linker) in [Linker::Lld.path(), tools::lld_of_rustc()].iter().enumerate() {
             for level in ["functions", "pointers"] {
                 let mut session = Session::new(&format!("folding/{}-{i}-{level}", compilers.join("-")));
                 compile(&mut session, compilers);
@@ -137,8 +126,7 @@ fn exceptions_pass_through_functions_with_twins_without_tables() {
         session.write("passes.s", text("passes", true));
         session.write("twin.s", text("twin", true));
         session.write("main.cc", main);
-        let dir = session.dir().to_owned();
-        session.must(&Job::new(&dir, compiler).words("-c silent.s"));
+        session.cmd(&format!("{compiler} -c silent.s"));
         session.cmd("gcc -c passes.s twin.s");
         session.cmd("g++ -O1 -c main.cc");
         session.shims();

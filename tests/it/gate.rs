@@ -2,22 +2,15 @@
 
 use serde_json::Value;
 
-use crate::run::{Job, Session};
+use crate::run::Session;
+
+const FILES: &str = include_str!("programs/gate.txt");
 
 /// No code calls the member of the table that holds `rare`. If `dead` were live, values would not be analysed.
-const MAIN: &str = "#include <sys/mman.h>
-static int used(int x) { return x + 1; }
-static int rare(int x) { return x * x + x / 3 - x % 7 + (x << 3); }
-struct ops { int (*often)(int), (*seldom)(int); };
-static const struct ops table = { used, rare };
-void *dead(void *place) { return mmap(place, 4096, 3, 34, -1, 0); }
-int main(int argc, char **argv) { const struct ops *ops = &table; return ops->often(argc) - 2; }
-";
+const MAIN: &str = include_str!("programs/gate_main.c");
 
 fn stubs(session: &mut Session, options: &str) -> (u64, Value) {
-    let dir = session.dir().to_owned();
-    let job = Job::new(&dir, "gcc")
-        .words("-O0 main.c -B shims -o main -Wl,--prune-level=pointers -Wl,--prune-strict");
+    let job = session.job("gcc -O0 main.c -B shims -o main -Wl,--prune-level=pointers -Wl,--prune-strict");
     session.must(&job.words("-Wl,--gc-sections -Wl,--prune-report=report.json").words(options));
     session.cmd("./main");
     let report: Value = serde_json::from_slice(&session.bytes("report.json")).unwrap();
@@ -40,11 +33,7 @@ fn dead_functions_are_not_followed() {
 #[test]
 fn data_that_maps_memory_ends_the_analysis_first() {
     let mut session = Session::new("gate/data");
-    session.write("main.c", MAIN);
-    session.write(
-        "table.c",
-        "#include <sys/mman.h>\nvoid *(*map)(void *, unsigned long, int, int, int, long) = mmap;\n",
-    );
+    session.files(FILES, "data_that_maps_memory_ends_the_analysis_first");
     session.shims();
     for (options, followed) in [("", true), ("-Wl,-u,map", false)] {
         let (count, report) = stubs(&mut session, &format!("table.c -fdata-sections {options}"));
@@ -101,10 +90,8 @@ fn small_links_are_followed_by_default() {
     let mut session = Session::new("gate/budget");
     session.write("main.c", MAIN);
     session.shims();
-    let dir = session.dir().to_owned();
     let stubs = |session: &mut Session, options: &str| {
-        let job =
-            Job::new(&dir, "gcc").words("-O0 main.c -B shims -o main -Wl,--prune-strict -Wl,--gc-sections");
+        let job = session.job("gcc -O0 main.c -B shims -o main -Wl,--prune-strict -Wl,--gc-sections");
         session.must(&job.words("-Wl,--prune-report=report.json").words(options));
         session.cmd("./main");
         let report = session.bytes("report.json");
@@ -134,10 +121,8 @@ fn stats_say_what_exports_keep() {
     let mut session = Session::new("gate/exports");
     session.write("main.c", "int api(int x) { return x * 3; }\nint main(void) { return 0; }\n");
     session.shims();
-    let dir = session.dir().to_owned();
     for (option, is_kept) in [("", false), ("-rdynamic", true)] {
-        let job =
-            Job::new(&dir, "gcc").words("-O1 main.c -B shims -o main -Wl,--prune-stats=full").words(option);
+        let job = session.job("gcc -O1 main.c -B shims -o main -Wl,--prune-stats=full").words(option);
         let outcome = session.must(&job);
         let said = outcome.stderr + &outcome.stdout;
         session.check_eq(
@@ -154,7 +139,6 @@ fn stats_say_why_addresses_were_not_analysed() {
     let mut session = Session::new("gate/levels");
     session.write("main.c", MAIN);
     session.shims();
-    let dir = session.dir().to_owned();
     for (options, says) in [
         ("-ffunction-sections -Wl,--prune-level=functions", Some("--prune-level=functions does not analyse")),
         ("-Wl,--prune-budget=8", Some("more than the 8 that --prune-budget allows; link with a larger")),
@@ -164,7 +148,7 @@ fn stats_say_why_addresses_were_not_analysed() {
         ("-Wl,--prune-level=pointers,--prune-gate=100", Some("less than --prune-gate=100%")),
         ("-Wl,--prune-level=pointers,-u,dead", Some("(fixed-mapping); call mmap without MAP_FIXED")),
     ] {
-        let job = Job::new(&dir, "gcc").words("-O0 -nostartfiles -Wl,-e,main main.c -B shims -o main");
+        let job = session.job("gcc -O0 -nostartfiles -Wl,-e,main main.c -B shims -o main");
         let outcome = session.must(&job.words("-Wl,--prune-stats=full").words(options));
         let said = outcome.stderr + &outcome.stdout;
         let line = said.lines().find(|l| l.starts_with("addresses were not analysed: "));

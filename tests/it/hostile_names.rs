@@ -71,20 +71,11 @@ fn no_name_reaches_the_terminal() {
     ];
     let tool = |words: &str| Job::new(&dir, tools::lto_prune()).words(words);
     for format in ["table", "json", "csv", "markdown"] {
-        for command in [
-            "top",
-            "garbage",
-            "duplicates",
-            "limits",
-            "calls",
-            "imports",
-            "dominators",
-            "why main",
-            "paths main main",
-            "reach *",
-            "graph",
-            "diff report.json",
-        ] {
+        for command in
+            "top|garbage|duplicates|limits|calls|imports|dominators|why main|paths main main|reach *|\
+                graph|diff report.json"
+                .split('|')
+        {
             let (name, words) = command.split_once(' ').unwrap_or((command, ""));
             jobs.push(tool(&format!("audit {name} --format={format} {words} report.json")));
         }

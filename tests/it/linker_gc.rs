@@ -5,25 +5,20 @@ use std::fs;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
-const MAIN: &str = "int live(int x) { return x + 2; }\nint dead(int x) { return x * 3; }\nint main(int argc, char **argv) { (void)argv; return live(argc) - 3; }\n";
+const FILES: &str = include_str!("programs/linker_gc.txt");
 
 /// Compile with `flags`, link plain and with lto-prune by lld; whether the outputs are the same bytes, and whether objects were pruned.
 fn outcome(session: &mut Session, flags: &str, options: &str) -> (bool, bool) {
     let dir = session.dir().to_owned();
-    session.write("main.c", MAIN);
-    session.must(&Job::new(&dir, "gcc").words("-O1 -fno-inline -c main.c").words(flags));
+    session.files(FILES, "outcome");
+    session.must(&session.job("gcc -O1 -fno-inline -c main.c").words(flags));
     let lld = Linker::Lld.path();
     if !session.path("shims").exists() {
         session.shims();
         tools::shim_dir(&session.path("plain"), &lld);
     }
     for (folder, output) in [("plain", "plain.out"), ("shims", "ours.out")] {
-        let job = Job::new(&dir, "gcc")
-            .words("main.o -Wl,--gc-sections")
-            .arg("-B")
-            .arg(folder)
-            .words("-o")
-            .arg(output);
+        let job = session.job("gcc main.o -Wl,--gc-sections").arg("-B").arg(folder).words("-o").arg(output);
         let ours = "-Wl,--prune-strict -Wl,--prune-report=report.json";
         let job = if folder == "shims" { job.words(ours).words(options) } else { job };
         session.must(&job.env("LTO_PRUNE_LINKER", &lld));
@@ -68,15 +63,13 @@ fn functions_that_share_a_section_are_not() {
 
 /// Compile many functions with `flags`, link them with `options`; whether more than the symbols were read of it.
 fn is_analysed(session: &mut Session, functions: usize, flags: &str, options: &str) -> bool {
-    let dir = session.dir().to_owned();
     let function = |i: usize| format!("void f{i}(void) {{ __asm__(\".skip 4096, 0x90\"); }}\n");
     let data = "int a[2000] = {1}, b[2000] = {2};\nint main(void) { f0(); return a[0] - 1; }\n";
     let source: String = (0..functions).map(function).chain([data.to_owned()]).collect();
     session.write("many.c", source);
-    session.must(&Job::new(&dir, "gcc").words("-O1 -c many.c").words(flags));
-    let job = Job::new(&dir, "gcc").words("many.o -Wl,--gc-sections -B shims -o many").words(options);
-    let job = job.words("-Wl,--prune-time -Wl,--prune-no-cache").by(Linker::Lld);
-    let outcome = session.must(&job);
+    session.must(&session.job("gcc -O1 -c many.c").words(flags));
+    let job = session.job("gcc many.o -Wl,--gc-sections -B shims -o many").words(options);
+    let outcome = session.must(&job.words("-Wl,--prune-time -Wl,--prune-no-cache").by(Linker::Lld));
     session.cmd("./many");
     outcome.stderr.contains("summarise")
 }
@@ -126,12 +119,7 @@ fn a_link_in_which_no_module_is_worth_dividing_is_not_indexed() {
     let many: String = (0..50).map(|i| function(&format!("f{i}"))).collect();
     session.write("many.c", many + "void two(void);\nvoid dead(void) { two(); }\n");
     session.write("mono.c", function("one") + &function("two"));
-    session.write(
-        "main.c",
-        "void f0(void); void one(void); void two(void);\nint main(void) { f0(); one(); two(); return 0; }\n",
-    );
-    session.write("half.c", "void f0(void); void one(void);\nint main(void) { f0(); one(); return 0; }\n");
-    session.write("odd.s", ".globl odd\n.text\nodd: ret\n.section .odd,\"a\",@0x6fffff01\n.quad 1\n");
+    session.files(FILES, "a_link_in_which_no_module_is_worth_dividing_is_not_indexed");
     session.cmd("gcc -O1 -ffunction-sections -c many.c main.c half.c");
     session.cmd("gcc -O1 -c mono.c odd.s");
     let mut link = |folder: &str, words: &str| {
@@ -164,23 +152,16 @@ fn a_link_of_bitcode_is_left_to_llvm() {
     let function = |i: usize| format!("void f{i}(void) {{ __asm__(\"{text}\"); }}\n");
     let source: String = (0..200).map(function).collect();
     session.write("many.c", source);
-    session.write("main.c", "void f0(void);\nint main(void) { f0(); return 0; }\n");
-    session.write("native.c", "int dead(void) { return 1; }\nint live(void) { return 0; }\n");
-    session.write("keeper.c", "void f1(void);\nvoid dead(void) { f1(); }\nint live(void) { return 0; }\n");
-    session.write("caller.c", "int live(void);\nvoid f0(void);\nint main(void) { f0(); return live(); }\n");
+    session.files(FILES, "a_link_of_bitcode_is_left_to_llvm");
     let clang = tools::tool("clang-19");
     session.must(&Job::new(&dir, &clang).words("-O1 -flto=thin -c many.c main.c caller.c"));
     session.cmd("gcc -O1 -c native.c keeper.c");
-    session.write(
-        "large.c",
-        "void dead(void) { __asm__(\".skip 4096, 0x90\"); }\nint live(void) { return 0; }\n",
-    );
+    session.files(FILES, "a_link_of_bitcode_is_left_to_llvm_2");
     session.cmd("gcc -O1 -c large.c");
     let mut link = |inputs: &str, options: &str| {
         let job = Job::new(&dir, &clang).words("-O1 -flto=thin many.o -o many").words(inputs).words(options);
         let job = job.arg(format!("--ld-path={}", session.path("shims/ld.lto-prune").display()));
-        let job = job.words("-Wl,--prune-time -Wl,--prune-no-cache").by(Linker::Lld);
-        let outcome = session.must(&job);
+        let outcome = session.must(&job.words("-Wl,--prune-time -Wl,--prune-no-cache").by(Linker::Lld));
         session.cmd("./many");
         (outcome.stderr.contains("summarise"), session.bytes("many"))
     };

@@ -68,3 +68,9 @@ mod unwind_entries;
 mod unwinding;
 mod vtables;
 mod worth;
+#[allow(dead_code, reason = "bench uses the rest")]
+#[path = "../../bench/src/facts.rs"]
+mod facts;
+#[allow(dead_code, reason = "bench uses the rest")]
+#[path = "../../bench/src/texts.rs"]
+mod texts;

@@ -247,19 +247,3 @@ fn undefined_symbols_without_a_relocation() {
         }
     }
 }
-
-#[test]
-fn link_time_optimisation_of_gcc() {
-    let mut session = Session::new("messages/gcc-lto");
-    let dir = session.dir().to_owned();
-    session.shims();
-    session.write("a.c", "int g(void); int main(void) { return g() - 7; }\n");
-    session.write("b.c", "int g(void) { return 7; } int dead(void) { return 1; }\n");
-    session.cmd("gcc -flto -O1 -fPIC -c a.c b.c");
-    // `ld` stands for GNU ld: what `gcc -flto a.o b.o` links must link.
-    session.cmd("gcc -flto -B shims a.o b.o -o out");
-    session.must(&Job::new(&dir, session.path("out")));
-    session.cmd("gcc -flto -shared -B shims a.o b.o -o lib.so");
-    let symbols = session.cmd("readelf --dyn-syms -W lib.so").stdout;
-    session.check(symbols.contains(" main"), &format!("the library has no main: {symbols}"));
-}

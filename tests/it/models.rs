@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use summaries::models::{Effect, Library, Model, PassedArgument, Source, StoredAddress, builtin};
 
-use crate::run::{Job, Session};
+use crate::run::Session;
 use crate::tools;
 
 /// A call in the program: which objects each argument mentions, in order.
@@ -140,13 +140,11 @@ struct Seen {
 /// Hold what a program of the fixture says against the models of a library.
 fn hold(program: &str, soname: &str, libraries_on_line: &str) -> Seen {
     let mut session = Session::new(&format!("library_models/{program}"));
-    let dir = session.dir().to_owned();
     let source = tools::repository().join("fixtures/library_models").join(program);
     // As they are called, not as the compiler knows them.
-    let job = Job::new(&dir, "gcc").words("-O0 -w -fno-builtin -pthread -o out").arg(&source);
-    let job = job.words(libraries_on_line);
-    session.must(&job);
-    let program = Job::new(&dir, session.path("out"));
+    let job = session.job("gcc -O0 -w -fno-builtin -pthread -o out").arg(&source);
+    session.must(&job.words(libraries_on_line));
+    let program = session.job("./out");
     let ran = session.must(&program);
     let text = std::fs::read_to_string(&source).unwrap();
     let lines: Vec<&str> = text.lines().collect();

@@ -4,14 +4,11 @@ use crate::reports;
 use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
-const MAIN: &str = "int callee(int);\nint dead_one(int x) { return callee(x); }\nint dead_two(void) { return dead_one(2); }\n\
-    int main(int argc, char **argv) { (void)argv; return callee(argc) - 2; }\n";
-const LIB: &str = "int callee(int x) { return x + 1; }\nint dead_three(void) { return 3; }\n";
+const FILES: &str = include_str!("programs/options.txt");
 
 fn prepare(name: &str) -> Session {
     let mut session = Session::new(&format!("options/{name}"));
-    session.write("main.c", MAIN);
-    session.write("lib.c", LIB);
+    session.files(FILES, "prepare");
     session.cmd("gcc -O1 -fno-inline -ffunction-sections -c main.c lib.c");
     session.cmd("ar qcs liblib.a lib.o");
     session.shims();
@@ -23,7 +20,7 @@ fn prepare(name: &str) -> Session {
 
 /// Link main.o and liblib.a through us with `options`.
 fn link(session: &mut Session, linker: Linker, options: &str) -> Outcome {
-    let job = Job::new(session.dir(), "gcc").words("-B shims main.o liblib.a -o out").words(options);
+    let job = session.job("gcc -B shims main.o liblib.a -o out").words(options);
     session.must(&job.by(linker))
 }
 
@@ -35,9 +32,8 @@ fn defined(session: &Session) -> std::collections::BTreeSet<String> {
 fn level_off_is_the_plain_link() {
     for linker in Linker::ALL {
         let mut session = prepare(&format!("off-{}", linker.name()));
-        let dir = session.dir().to_owned();
         let plain = format!("-B plain-{} main.o liblib.a -o out", linker.name());
-        session.must(&Job::new(&dir, "gcc").words(&plain));
+        session.must(&session.job("gcc").words(&plain));
         let expected = session.bytes("out");
         link(&mut session, linker, "-Wl,--prune-level=off");
         session.check(session.bytes("out") == expected, "outputs differ");
@@ -92,15 +88,13 @@ fn report_adds_up() {
 fn emitted_objects_are_well_formed() {
     // readelf and eu-elflint find nothing that they don't find in the compiler's own object.
     let mut session = prepare("emit");
-    let dir = session.dir().to_owned();
     link(&mut session, Linker::Lld, "-Wl,--prune-emit=emit -g");
     let objects = session.cmd("find emit -name *main.o -o -name *lib.o").stdout;
     let found: Vec<&str> = objects.lines().collect();
     session.check(!found.is_empty(), "no object in the emitted tree");
     for object in found {
         let lint = |session: &mut Session, file: &str| {
-            let job = Job::new(&dir, "eu-elflint").words("--gnu-ld").arg(file);
-            let text = session.run(&job);
+            let text = session.run(&session.job("eu-elflint --gnu-ld").arg(file));
             let mut lines: Vec<String> =
                 format!("{}{}", text.stdout, text.stderr).lines().map(str::to_owned).collect();
             lines.retain(|l| l != "No errors");
@@ -109,7 +103,7 @@ fn emitted_objects_are_well_formed() {
         let theirs = lint(&mut session, "main.o");
         let ours = lint(&mut session, object);
         session.check(ours.len() <= theirs.len(), &format!("eu-elflint: {ours:#?}"));
-        let read = session.must(&Job::new(&dir, "readelf").words("-aW").arg(object));
+        let read = session.must(&session.job("readelf -aW").arg(object));
         session.check(read.stderr.is_empty(), &read.stderr);
     }
 }
@@ -172,9 +166,8 @@ fn no_report_is_lost() {
 fn dependency_file_names_the_originals() {
     for linker in Linker::ALL {
         let mut session = prepare(&format!("depfile-{}", linker.name()));
-        let dir = session.dir().to_owned();
         let line = "main.o liblib.a -o out -Wl,--dependency-file=out.d";
-        let plain = Job::new(&dir, "gcc").arg("-B").arg(format!("plain-{}", linker.name())).words(line);
+        let plain = session.job("gcc").arg("-B").arg(format!("plain-{}", linker.name())).words(line);
         session.must(&plain);
         let expected = session.text("out.d");
         link(&mut session, linker, "-Wl,--dependency-file=out.d");
@@ -194,19 +187,14 @@ fn dependency_file_names_the_originals() {
 #[test]
 fn dependency_file_has_the_order_of_reading() {
     let mut session = prepare("depfile-order");
-    session.write("names.txt", "{ main; };\n");
-    session.write("script.txt", "{ global: *; };\n");
-    session.write("more.txt", "{ main; };\n");
-    session.write("order.txt", "main\n");
-    session.write("graph.txt", "main used 10\n");
+    session.files(FILES, "dependency_file_has_the_order_of_reading");
     let lists = "version-script=script.txt,--dynamic-list=names.txt,--export-dynamic-symbol-list=more.txt";
     for option in ["symbol-ordering-file=order.txt", "call-graph-ordering-file=graph.txt", lists] {
         let mut texts = Vec::new();
         for shims in ["plain-lld", "shims"] {
             let line = "main.o liblib.a -o out -Wl,--dependency-file=out.d,--no-warn-symbol-ordering";
-            let job = Job::new(session.dir(), "gcc").arg("-B").arg(shims).words(line);
-            let job = job.arg(format!("-Wl,--{option}")).by(Linker::Lld);
-            session.must(&job);
+            let job = session.job("gcc").arg("-B").arg(shims).words(line);
+            session.must(&job.arg(format!("-Wl,--{option}")).by(Linker::Lld));
             texts.push(session.text("out.d"));
         }
         session.check_eq(&texts[1], &texts[0], option);
@@ -217,7 +205,6 @@ fn dependency_file_has_the_order_of_reading() {
 fn dependency_file_of_a_thin_archive() {
     for linker in Linker::ALL {
         let mut session = prepare(&format!("depfile-thin-{}", linker.name()));
-        let dir = session.dir().to_owned();
         session.write("more.c", "int more(void) { return 1; }\n");
         session.write("less.c", "int less(void) { return 1; }\n");
         session.cmd("gcc -c -ffunction-sections more.c less.c");
@@ -225,8 +212,7 @@ fn dependency_file_of_a_thin_archive() {
         let mut names = Vec::new();
         for shims in [format!("plain-{}", linker.name()), "shims".to_owned()] {
             let line = "main.o liblib.a thin.a -o out -Wl,-u,more,--dependency-file=out.d";
-            let job = Job::new(&dir, "gcc").arg("-B").arg(shims).words(line);
-            session.must(&job.by(linker));
+            session.must(&session.job("gcc").arg("-B").arg(shims).words(line).by(linker));
             let text = session.text("out.d");
             let words = text.split_whitespace().filter(|word| *word != "\\");
             names.push(words.map(str::to_owned).collect::<std::collections::BTreeSet<_>>());
@@ -251,21 +237,4 @@ fn map_names_the_originals() {
         }
         session.check(!map.contains(".text.dead_one") || map.contains("Discarded"), "dead_one in the map");
     }
-}
-
-#[test]
-fn summaries_can_be_precomputed() {
-    let mut session = prepare("summarize");
-    session.cmd("lto-prune summarize main.o -o main.o.ltosum");
-    let text = session.cmd("lto-prune dump main.o.ltosum").stdout;
-    for name in ["dead_one", "dead_two", "callee"] {
-        session.check(text.contains(name), &format!("no {name} in\n{text}"));
-    }
-    link(&mut session, Linker::Lld, "-Wl,--prune-no-cache");
-    session.check(!defined(&session).contains("dead_one"), "dead_one with a summary made ahead");
-    // A summary of other bytes is ignored.
-    session.cmd("lto-prune summarize lib.o -o main.o.ltosum");
-    link(&mut session, Linker::Lld, "-Wl,--prune-no-cache");
-    session.check(!defined(&session).contains("dead_one"), "dead_one with another file's summary");
-    session.cmd("./out");
 }

@@ -6,9 +6,7 @@ use std::path::PathBuf;
 use crate::run::{Job, Session};
 use crate::tools;
 
-const MAIN: &str = "#include <stdio.h>\nint helper(int);\nint dead(int x) { return helper(x); }\n\
-    int main(int argc, char **argv) { printf(\"%d\\n\", helper(argc)); return argv == 0; }\n";
-const HELPER: &str = "int helper(int x) { return x + 1; }\nint dead_helper(int x) { return x - 1; }\n";
+const FILES: &str = include_str!("programs/recipes.txt");
 
 /// The shell blocks below each heading; those before the first heading belong to all.
 fn recipes() -> BTreeMap<String, Vec<String>> {
@@ -26,20 +24,25 @@ fn recipes() -> BTreeMap<String, Vec<String>> {
     recipes
 }
 
-/// Run a recipe on the files of a project. The folder of the test stands for the user's home.
-fn run(name: &str, files: &[(&str, &str)]) -> Session {
-    let mut session = Session::new(&format!("recipes/{}", name.replace(' ', "-")));
+/// The files of some projects of the text.
+fn project(name: &str, projects: &str) -> Session {
+    let session = Session::new(&format!("recipes/{}", name.replace(' ', "-")));
+    projects.split(' ').for_each(|project| session.files(FILES, project));
+    session
+}
+
+/// Run a recipe on the files of projects.
+fn run(name: &str, projects: &str) -> Session {
+    run_in(project(name, projects), name)
+}
+
+/// Run a recipe in the folder of a test, which stands for the user's home.
+fn run_in(mut session: Session, name: &str) -> Session {
     let dir = session.dir().to_owned();
-    for (file, text) in files {
-        match text.starts_with("#!") {
-            true => session.script(file, text),
-            false => session.write(file, text),
-        };
-    }
     let recipes = recipes();
     let blocks = recipes[""].iter().chain(&recipes[name]).map(String::as_str).collect::<Vec<_>>();
     let path = tools::path_with(tools::lto_prune().parent().unwrap());
-    let mut job = Job::new(&dir, "bash").arg("-euc").arg(blocks.concat()).env("PATH", path);
+    let mut job = session.job("bash").arg("-euc").arg(blocks.concat()).env("PATH", path);
     // cargo and rustup are where they are.
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     for (variable, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
@@ -78,59 +81,34 @@ fn check_reported(mut session: Session, program: &str, output: &str, is_pruned: 
     session.check(log.lines().any(|line| line.starts_with(&format!("lto-prune: {output}: "))), &log);
 }
 
-fn make_project() -> [(&'static str, &'static str); 3] {
-    let makefile = "CFLAGS = -O1\napp: main.o libhelper.a\n\t$(CC) $(LDFLAGS) -o $@ main.o libhelper.a\n\
-        libhelper.a: helper.o\n\t$(AR) cr $@ helper.o\n";
-    [("Makefile", makefile), ("main.c", MAIN), ("helper.c", HELPER)]
-}
-
 #[test]
 fn make() {
-    check(run("make", &make_project()), "app");
+    check(run("make", "C make"), "app");
 }
 
 #[test]
 fn autotools() {
-    let configure = "AC_INIT([app], [1])\nAM_INIT_AUTOMAKE([foreign])\nAC_PROG_CC\nAC_PROG_CXX\nAC_PROG_RANLIB\nAM_PROG_AR\n\
-        AC_CONFIG_FILES([Makefile])\nAC_OUTPUT\n";
-    let makefile = "noinst_LIBRARIES = libhelper.a\nlibhelper_a_SOURCES = helper.c\nbin_PROGRAMS = app\n\
-        app_SOURCES = main.c\napp_LDADD = libhelper.a\n";
-    let files =
-        [("configure.ac", configure), ("Makefile.am", makefile), ("main.c", MAIN), ("helper.c", HELPER)];
     // A release has a configure script that is newer than its sources.
-    let mut release = Session::new("recipes/release");
-    let dir = release.dir().to_owned();
-    for (file, text) in files {
-        release.write(file, text);
-    }
+    let mut release = project("Autotools", "C Autotools");
     release.cmd("autoreconf -i");
-    let made =
-        ["aclocal.m4", "ar-lib", "compile", "depcomp", "install-sh", "missing", "Makefile.in", "configure"];
-    let made = made.map(|name| (name, std::fs::read_to_string(dir.join(name)).unwrap()));
-    let files: Vec<(&str, &str)> =
-        files.into_iter().chain(made.iter().map(|(name, text)| (*name, text.as_str()))).collect();
-    check(run("Autotools", &files), "app");
+    check(run_in(release, "Autotools"), "app");
 }
 
 #[test]
 fn cmake() {
     // So old that it links with -rdynamic, but for the policy.
-    let lists = "cmake_minimum_required(VERSION 3.0)\nproject(app C CXX)\nadd_library(helper STATIC helper.c)\n\
-        add_executable(app main.c)\ntarget_link_libraries(app helper)\n";
-    check(run("CMake", &[("CMakeLists.txt", lists), ("main.c", MAIN), ("helper.c", HELPER)]), "build/app");
+    check(run("CMake", "C CMake"), "build/app");
 }
 
 #[test]
 fn cmake_package() {
     let page = std::fs::read_to_string(tools::repository().join("docs/RECIPES.md")).unwrap();
     let enable = page.split_once("```cmake\n").and_then(|(_, rest)| rest.split_once("```")).unwrap().0;
-    let lists = "cmake_minimum_required(VERSION 3.16)\nproject(app C)\nadd_library(helper STATIC helper.c)\n\
-        add_executable(app main.c)\ntarget_link_libraries(app helper)\nadd_executable(plain main.c)\n\
-        target_link_libraries(plain helper)\n"
-        .to_owned()
-        + enable;
-    let files = [("CMakeLists.txt", lists.as_str()), ("main.c", MAIN), ("helper.c", HELPER)];
-    let session = run("CMake package", &files);
+    let session = project("CMake package", "C CMake");
+    let lists = session.text("CMakeLists.txt").replace("3.0", "3.16");
+    let plain = "add_executable(plain main.c)\ntarget_link_libraries(plain helper)\n";
+    session.write("CMakeLists.txt", lists + plain + enable);
+    let session = run_in(session, "CMake package");
     let plain = session.facts("build/plain");
     session.check(plain.defined.contains("dead"), "a target that was not named is pruned");
     let made = session.text("build/CMakeFiles/app.dir/link.txt");
@@ -138,32 +116,24 @@ fn cmake_package() {
     check(session, "build/app");
 }
 
-const MESON: &str = "project('app', 'c', 'cpp')\nhelper = static_library('helper', 'helper.c')\n\
-    executable('app', 'main.c', link_with: helper)\n";
-
 #[test]
 fn meson() {
-    check(run("Meson", &[("meson.build", MESON), ("main.c", MAIN), ("helper.c", HELPER)]), "build/app");
-    let files = [("meson.build", MESON), ("main.c", MAIN), ("helper.c", HELPER)];
-    check(run("Meson native file", &files), "build/app");
+    check(run("Meson", "C Meson"), "build/app");
+    check(run("Meson native file", "C Meson"), "build/app");
 }
-
-const MANIFEST: &str = "[package]\nname = \"app\"\nversion = \"1.0.0\"\nedition = \"2024\"\n\n[workspace]\n";
-const RUST: &str = "#[unsafe(no_mangle)]\n#[inline(never)]\npub extern \"C\" fn helper(x: i32) -> i32 { x + 1 }\n\
-    fn main() { println!(\"{}\", helper(std::env::args().count() as i32)); }\n";
 
 #[test]
 fn cargo() {
     // The linker itself removes nearly all that can be removed from it.
-    let session = run("cargo", &[("Cargo.toml", MANIFEST), ("src/main.rs", RUST)]);
+    let session = run("cargo", "cargo");
     check_reported(session, "target/release/app", "app", false);
 }
 
 #[test]
 fn cargo_subcommand() {
-    let mut session = run("cargo subcommand", &[("Cargo.toml", MANIFEST), ("src/main.rs", RUST)]);
+    let mut session = run("cargo subcommand", "cargo");
     let dir = session.dir().to_owned();
-    let outcome = session.must(&Job::new(&dir, dir.join("target/release/app")));
+    let outcome = session.cmd("target/release/app");
     session.check_eq(&outcome.stdout.as_str(), &"2\n", "output of the program");
     let reports = std::fs::read_dir(session.path("target/lto-prune/reports")).unwrap().count();
     session.check_eq(&reports, &1, "reports");
@@ -182,7 +152,8 @@ fn cargo_subcommand() {
     let ran = session
         .must(&Job::new(&dir, tools::lto_prune()).words(words).env("CARGO_TARGET_DIR", dir.join("target")));
     session.check_eq(&ran.stdout.as_str(), &"3\n", "the program gets its words");
-    session.write("src/main.rs", format!("#[cfg(not(chosen))]\ncompile_error!(\"no flags\");\n{RUST}"));
+    let rust = session.text("src/main.rs");
+    session.write("src/main.rs", format!("#[cfg(not(chosen))]\ncompile_error!(\"no flags\");\n{rust}"));
     for (place, variable, config) in places {
         session.write(".cargo/config.toml", config);
         let words = format!("cargo build --target-dir {place} --prune-level=off:functions");
@@ -192,22 +163,22 @@ fn cargo_subcommand() {
             job = job.env("RUSTFLAGS", flags);
         }
         let outcome = session.must(&job);
-        session.check(outcome.stderr.contains("lto-prune: the reports are in "), &outcome.stderr);
+        session.says(&outcome.stderr, "lto-prune: the reports are in ");
         session.check(!outcome.stderr.contains("build_script"), &outcome.stderr);
-        session.check(outcome.stderr.contains("app"), &outcome.stderr);
+        session.says(&outcome.stderr, "app");
         let again = session.must(&job);
-        session.check(again.stderr.contains("cargo linked no program"), &again.stderr);
+        session.says(&again.stderr, "cargo linked no program");
     }
 }
 
 #[test]
 fn another_linker() {
-    check(run("Another linker", &make_project()), "app");
+    check(run("Another linker", "C make"), "app");
 }
 
 #[test]
 fn musl() {
-    check(run("musl", &make_project()), "app");
+    check(run("musl", "C make"), "app");
 }
 
 #[test]
@@ -215,15 +186,9 @@ fn go() {
     if !tools::is_installed("go") {
         return;
     }
-    let main = "package main\n\n// int helper(int);\nimport \"C\"\nimport (\n\t\"fmt\"\n\t\"os\"\n)\n\n\
-        func main() { fmt.Println(C.helper(C.int(len(os.Args)))) }\n";
     // Go links with -rdynamic, and its own command has the output renamed afterwards.
     // Enough is dead to be worth it in a program of that size.
-    let hidden = format!(
-        "#pragma GCC visibility push(hidden)\n{HELPER}int dead(int x) {{ __asm__(\".skip 4096, 0x90\"); return dead_helper(x); }}\n"
-    );
-    let files = [("go.mod", "module app\n\ngo 1.19\n"), ("main.go", main), ("helper.c", &hidden)];
-    check_reported(run("Go", &files), "app", "a.out", true);
+    check_reported(run("Go", "Go"), "app", "a.out", true);
 }
 
 #[test]
@@ -231,10 +196,8 @@ fn free_pascal() {
     if !tools::is_installed("fpc") {
         return;
     }
-    let main = "program app;\nbegin\n  writeln(ParamCount + 2);\nend.\n";
-    let mut session = run("Free Pascal", &[("app.pas", main)]);
-    let dir = session.dir().to_owned();
-    let outcome = session.must(&Job::new(&dir, session.path("app")));
+    let mut session = run("Free Pascal", "Pascal");
+    let outcome = session.cmd("./app");
     session.check_eq(&outcome.stdout.as_str(), &"2\n", "output of the program");
     session.check(session.path("reports/app.json").exists(), "no report");
 }
@@ -242,24 +205,10 @@ fn free_pascal() {
 #[test]
 fn every_recipe_is_run() {
     let names: Vec<String> = recipes().into_keys().collect();
-    let known = [
-        "",
-        "Another linker",
-        "Autotools",
-        "CMake",
-        "CMake package",
-        "Completions",
-        "Free Pascal",
-        "Go",
-        "Meson",
-        "Meson native file",
-        "cargo",
-        "cargo subcommand",
-        "make",
-        "musl",
-    ];
-    assert_eq!(names, known);
-    let session = run("Completions", &[]);
+    let known = "|Another linker|Autotools|CMake|CMake package|Completions|Free Pascal|Go|Meson|Meson native file|cargo|\
+        cargo subcommand|make|musl";
+    assert_eq!(names.join("|"), known);
+    let session = run_in(Session::new("recipes/Completions"), "Completions");
     for name in ["lto-prune.bash", "_lto-prune", "lto-prune.fish"] {
         session.check(session.path(name).exists(), &format!("no {name}"));
     }

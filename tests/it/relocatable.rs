@@ -5,18 +5,15 @@ use serde_json::Value;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
-const MAIN: &str =
-    "int callee(int);\nint dead_one(int x) { return callee(x); }\nint main(void) { return callee(2) - 3; }\n";
-const LIB: &str = "static int helper(int x) { return x; }\nint callee(int x) { return helper(x) + 1; }\nint dead_two(void) { return 3; }\n";
+const FILES: &str = include_str!("programs/relocatable.txt");
 
 /// Link plainly and in front of the linker; whether the bytes are the same, and the limits of the report.
 fn linked(session: &mut Session, linker: Linker, line: &str, options: &str) -> (bool, Vec<String>) {
     let line = format!("-nostartfiles -e main main.o lib.o {line}");
-    let plain = Job::new(session.dir(), "gcc").words("-B").arg(format!("plain-{}", linker.name()));
+    let plain = session.job("gcc -B").arg(format!("plain-{}", linker.name()));
     session.must(&plain.words(&line).words("-o plain"));
-    let job = Job::new(session.dir(), "gcc").words("-B shims").words(&line).words(options);
-    let job = job.words("-Wl,--prune-strict -Wl,--prune-report=report.json -o out");
-    session.must(&job.by(linker));
+    let job = session.job("gcc -B shims").words(&line).words(options);
+    session.must(&job.words("-Wl,--prune-strict -Wl,--prune-report=report.json -o out").by(linker));
     let read = |name: &str| session.bytes(name);
     let report: Value = serde_json::from_slice(&read("report.json")).unwrap();
     let limits = report["limits"].as_array().unwrap().iter();
@@ -27,8 +24,7 @@ fn linked(session: &mut Session, linker: Linker, line: &str, options: &str) -> (
 #[test]
 fn the_linkers_own_bytes() {
     let mut session = Session::new("again");
-    session.write("main.c", MAIN);
-    session.write("lib.c", LIB);
+    session.files(FILES, "the_linkers_own_bytes");
     session.cmd("gcc -O1 -fno-inline -fno-pie -c main.c lib.c");
     session.shims();
     // wild knows no --emit-relocs, and makes no relocatable output.
@@ -134,11 +130,10 @@ fn joined_objects_are_divided() {
         let mut words = compiler.split(' ');
         let program = words.next().unwrap_or_default();
         for source in ["a.c", "b.c"] {
-            let job = words.clone().fold(Job::new(&dir, program), Job::arg);
-            session.must(&job.arg("-c").arg(source));
+            session.must(&words.clone().fold(Job::new(&dir, program), Job::arg).arg("-c").arg(source));
         }
         session.cmd("gcc -O1 -c main.c");
-        session.must(&Job::new(&dir, joiner).words("-r -o joined.o a.o b.o"));
+        session.cmd(&format!("{joiner} -r -o joined.o a.o b.o"));
         session.shims();
         for linker in Linker::ALL {
             let said = session.link(linker, "gcc -B shims -no-pie main.o joined.o -o out -Wl,--prune-level=functions -Wl,--prune-strict -Wl,--prune-stats=full");
@@ -191,7 +186,7 @@ fn joined_assembly_is_kept() {
         let mut objects = " goes_on.o".to_owned();
         for (i, source) in assembly.iter().enumerate() {
             let source = tools::repository().join("fixtures").join(source);
-            session.must(&Job::new(&dir, "as").arg(source).arg("-o").arg(format!("{i}.o")));
+            session.must(&session.job("as").arg(source).arg("-o").arg(format!("{i}.o")));
             objects += &format!(" {i}.o");
         }
         session.shims();
@@ -220,4 +215,54 @@ fn joined_assembly_is_kept() {
             session.check_eq(&printed.as_str(), &expected, &format!("{what}, split"));
         }
     }
+}
+
+/// Objects that other tools changed after the compiler have a section symbol for each section, another order, and tables that lto-prune does not
+/// know. They are pruned, linked by every linker and run.
+#[test]
+fn objects_of_other_tools() {
+    let mut linked = 0;
+    for compiler in ["g++", "clang++-19"] {
+        let mut session = Session::new(&format!("other-tools/{compiler}"));
+        session.shims();
+        session.write("other_tools.h", include_str!("programs/other_tools.h"));
+        session.write("main.cc", include_str!("programs/other_tools_main.cc"));
+        session.write("lib.cc", include_str!("programs/other_tools_lib.cc"));
+        let flags = "-O1 -g -ffunction-sections -fdata-sections -std=c++17 -w";
+        session.cmd(&format!("{compiler} {flags} -c main.cc lib.cc"));
+        for tool in [
+            "ld.bfd -r -o OUT IN",
+            "ld.gold -r -o OUT IN",
+            "ld.lld-19 -r -o OUT IN",
+            "mold -r -o OUT IN",
+            "objcopy IN OUT",
+            "llvm-objcopy-19 IN OUT",
+            "objcopy --compress-debug-sections=zlib IN OUT",
+            "strip --strip-unneeded -o OUT IN",
+            "llvm-strip-19 -g -o OUT IN",
+        ] {
+            for name in ["main", "lib"] {
+                session.cmd(&tool.replace("IN", &format!("{name}.o")).replace("OUT", &format!("{name}.x.o")));
+            }
+            for linker in [Linker::Lld, Linker::Mold, Linker::Bfd, Linker::Gold] {
+                let what = format!("{compiler}, {tool}, {}", linker.name());
+                let plain = format!("plain-{}", linker.name());
+                if !session.path(&plain).exists() {
+                    tools::shim_dir(&session.path(&plain), &linker.path());
+                }
+                // Not every linker takes what another one writes with -r.
+                let plain = session.run(&session.job(&format!("g++ -B {plain} main.x.o lib.x.o -o plain")));
+                if !plain.ok() || !plain.stderr.is_empty() {
+                    continue;
+                }
+                session.link(linker, "g++ -B shims main.x.o lib.x.o -o out -Wl,--prune-strict");
+                let printed = session.cmd("./out").stdout;
+                session.check_eq(&printed.as_str(), &"neg\n77 4 7 3 1\n", &what);
+                let defined = session.facts("out").defined;
+                session.check(!defined.contains("_Z10other_deadi"), &what);
+                linked += 1;
+            }
+        }
+    }
+    assert!(linked > 60, "{linked}");
 }

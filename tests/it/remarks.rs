@@ -15,14 +15,13 @@ fn link(name: &str, compiler: &str, flags: &str, linker: Linker) -> Session {
     let dir = session.dir().to_owned();
     let fixture = tools::repository().join("fixtures/tu");
     for source in ["tu1", "tu2"] {
-        let job = Job::new(&dir, compiler).words("-O2 -ffunction-sections -c").words(flags);
+        let job = session.job(&format!("{compiler} -O2 -ffunction-sections -c")).words(flags);
         session.must(&job.arg(fixture.join(format!("{source}.c"))).arg("-o").arg(format!("{source}.o")));
     }
     let shims = session.path("shims");
     tools::shim_dir(&shims, &tools::lto_prune());
     let job = Job::new(&dir, compiler).arg("-B").arg(&shims).words("tu1.o tu2.o -o out").words(flags);
-    let job = job.words("-Wl,--prune-report=report.json -Wl,--prune-remarks=remarks.yaml");
-    session.must(&job.by(linker));
+    session.must(&job.words("-Wl,--prune-report=report.json -Wl,--prune-remarks=remarks.yaml").by(linker));
     session.cmd("./out");
     session
 }
@@ -94,7 +93,7 @@ fn remark_equals_that_of_llvm() {
     };
     session.must(&compile("-flto=thin", "tu1"));
     session.must(&compile("-flto=full", "tu2"));
-    let link = Job::new(&dir, "clang-19").arg("-B").arg(Linker::Lld.path().parent().unwrap());
+    let link = session.job("clang-19").arg("-B").arg(Linker::Lld.path().parent().unwrap());
     let link = link.arg(format!("--ld-path={}", Linker::Lld.path().display()));
     let link = link.words("-flto=thin tu1.bc tu2.bc -o llvm");
     session.must(&link.words("-Wl,--opt-remarks-passes,lto -Wl,--opt-remarks-filename,llvm.yaml"));
@@ -127,9 +126,8 @@ fn llvm_reads_our_remarks() {
 #[test]
 fn indirect_calls_have_remarks() {
     let mut session = Session::new("remarks/calls");
-    let dir = session.dir().to_owned();
     let source = tools::repository().join("fixtures/traced_calls/main.c");
-    session.must(&Job::new(&dir, "gcc").words("-O2 -pthread -fno-inline -c -o main.o").arg(source));
+    session.must(&session.job("gcc -O2 -pthread -fno-inline -c -o main.o").arg(source));
     session.shims();
     session.link(Linker::Lld, "gcc -B shims main.o -pthread -o out -Wl,--prune-level=pointers -Wl,--prune-remarks=remarks.yaml -Wl,--prune-report=report.json");
     let remarks = documents(&session.text("remarks.yaml"));

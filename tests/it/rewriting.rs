@@ -14,6 +14,8 @@ use summaries::bitcode::symbols::ValueAt;
 use crate::run::{Job, Session};
 use crate::tools::{self, Linker};
 
+const FILES: &str = include_str!("programs/rewriting.txt");
+
 /// A file of C++ with every kind of definition, live and dead.
 const SOURCE: &str = include_str!("programs/rewriting_source.cc");
 const LIBRARY: &str = "int puts(const char *); __attribute__((constructor)) static void c(void) { puts(\"member\"); }\n\
@@ -130,13 +132,12 @@ impl Work {
 
     /// Link `objects` and run the program with `words`.
     fn runs(&mut self, lld: &Path, level: u32, objects: &str, words: &str) -> (i32, String) {
-        let dir = self.session.dir().to_owned();
         let said = self
             .session
             .cmd(&format!("clang++-19 --ld-path={} -Wl,--lto-O{level} -o out {objects}", lld.display()))
             .stderr;
         self.session.check_eq(&said.as_str(), &"", "the linker's words");
-        let outcome = self.session.run(&Job::new(&dir, dir.join("out")).words(words));
+        let outcome = self.session.run(&self.session.job("./out").words(words));
         (outcome.status, outcome.stdout)
     }
 }
@@ -199,17 +200,13 @@ fn programs_without_what_is_dead() {
 fn library_functions_that_passes_call() {
     for flags in ["-O0 -Xclang -disable-O0-optnone -flto=thin", "-O1 -Xclang -disable-llvm-passes -flto"] {
         let mut work = Work::new("called_by_name");
-        work.session.write(
-            "p.c",
-            "#include <stdio.h>\nint dead(void) { return putchar(3); }\nint main(void) { printf(\"%c\", 104); return 0; }\n",
-        );
+        work.session.files(FILES, "library_functions_that_passes_call");
         work.must("clang-19", &format!("{flags} -c p.c -o p.o"));
         let drop =
             |name: &str| if ["dead", "putchar"].contains(&name) { ValueFate::Drop } else { ValueFate::Keep };
         let pruned = by_name(&work.read("p.o"), drop).unwrap();
         work.session.write("d.o", pruned);
-        let lld = Linker::Lld.path();
-        let ran = work.runs(&lld, 2, "-static d.o", "");
+        let ran = work.runs(&Linker::Lld.path(), 2, "-static d.o", "");
         work.session.check_eq(&ran, &(0, "h".to_owned()), flags);
     }
 }
@@ -219,13 +216,7 @@ fn library_functions_that_passes_call() {
 fn modules_of_rustc() {
     for level in [0, 2] {
         let mut work = Work::new(&format!("rust{level}"));
-        work.session.write("r.rs", "use std::collections::BTreeMap;\n\
-            pub trait T { fn f(&self) -> i32; }\npub struct A(pub i32);\nimpl T for A { fn f(&self) -> i32 { self.0 } }\n\
-            #[no_mangle] pub extern \"C\" fn from_rust(x: i32) -> i32 { let mut m = BTreeMap::new();\n\
-            for i in 0..x { m.insert(i, format!(\"{i}\")); } let b: Box<dyn T> = Box::new(A(x));\n\
-            m.values().map(|s| s.len() as i32).sum::<i32>() + b.f() }\n\
-            #[no_mangle] pub extern \"C\" fn dead_rust(x: i32) -> i32 { format!(\"{x:?} {:?}\", vec![x; 3]).len() as i32 }\n");
-        work.session.write("main.c", "#include <stdio.h>\nint from_rust(int);\nint main(void) { printf(\"%d\\n\", from_rust(12)); return 0; }\n");
+        work.session.files(FILES, "modules_of_rustc");
         work.must("clang-19", "-O1 -c main.c");
         let flags = "-g -Ccodegen-units=1 -Clinker-plugin-lto --crate-type=staticlib";
         work.must("rustc", &format!("{flags} -Copt-level={level} r.rs -o libr.a"));
@@ -252,32 +243,7 @@ fn modules_of_rustc() {
 /// Pointers have types here, and a module may lack those that a stub needs.
 #[test]
 fn modules_of_llvm_14() {
-    let source = r#"
-source_filename = "old.c"
-target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
-target triple = "x86_64-pc-linux-gnu"
-@table = global i32 (i32)* @stubbed
-@dead_table = global [1 x i32 (i32)*] [i32 (i32)* @dead_f]
-@dead_alias = alias i32 (i32), i32 (i32)* @dead_f
-define i32 @stubbed(i32 %x) readnone speculatable {
-  ret i32 %x
-}
-define i32 @dead_f(i32 %x) {
-  %r = call i32 @dead_away(i32 %x)
-  ret i32 %r
-}
-declare i32 @dead_away(i32)
-define i32 @main(i32 %c, i8** %v) {
-  %f = load volatile i32 (i32)*, i32 (i32)** @table
-  %many = icmp sgt i32 %c, 1
-  br i1 %many, label %calls, label %ends
-calls:
-  %r = call i32 %f(i32 %c)
-  ret i32 %r
-ends:
-  ret i32 0
-}
-"#;
+    let source = include_str!("programs/rewriting_modules_of_llvm_14.ll");
     let mut work = Work::new("old");
     work.session.write("old.ll", source);
     for flags in ["-module-summary -module-hash", ""] {
@@ -298,9 +264,7 @@ ends:
 #[test]
 fn impossible_rewrites_are_errors() {
     let mut work = Work::new("refused");
-    work.session.write("a.c", "static int leaf(int x) { return x; }\nint caller(int x) { return leaf(x) + leaf(x + 1); }\n\
-        __attribute__((used)) static int held(int x) { return x; }\nint named(int) __attribute__((alias(\"caller\")));\nint data;\n\
-        int jumps(int x) { static void *const t[] = {&&one, &&two}; goto *t[x & 1]; one: return 3; two: return 4; }\n");
+    work.session.files(FILES, "impossible_rewrites_are_errors");
     work.must("clang-19", "-O0 -flto=thin -c a.c -o a.o");
     let bytes = work.read("a.o");
     let one = |which: &'static str, action: ValueFate| {
@@ -345,13 +309,7 @@ fn impossible_rewrites_are_errors() {
 #[test]
 fn what_stays_mentions_nothing_that_is_gone() {
     let mut work = Work::new("dangling");
-    work.session.write(
-        "p.c",
-        "int g(int); extern int (*table[1])(int); int f(int x) { return g(x); }\n\
-         int g(int x) { return x + 1; }\nint h(int x) { return x; }\nint (*table[1])(int) = { h };\n\
-         __attribute__((used)) static int held(int x) { return x; }\n\
-         int k(int x) { return x; }\nint other_name(int) __attribute__((alias(\"k\")));\n",
-    );
+    work.session.files(FILES, "what_stays_mentions_nothing_that_is_gone");
     for (flags, has_summary) in [("-emit-llvm", false), ("-flto=thin", true)] {
         work.must("clang-19", &format!("-O0 {flags} -c p.c -o p.bc"));
         check_references(&work, &work.read("p.bc"), has_summary);
@@ -396,10 +354,7 @@ fn check_references(work: &Work, bytes: &[u8], has_summary: bool) {
 #[test]
 fn a_module_that_is_not_what_it_has_to_be() {
     let mut work = Work::new("wrong");
-    work.session.write(
-        "p.c",
-        "static int g(int x) { return x + 1; }\nint f(int x) { return g(x); }\nint h(int x) { return x; }\nint d = 3;\n",
-    );
+    work.session.files(FILES, "a_module_that_is_not_what_it_has_to_be");
     work.must("clang-19", "-O0 -flto=thin -c p.c -o p.bc");
     let bytes = work.read("p.bc");
     let survey = Survey::new(&bytes).unwrap();
@@ -424,10 +379,7 @@ fn a_module_that_is_not_what_it_has_to_be() {
             );
         }
     }
-    work.session.write(
-        "q.c",
-        "int f(int x) { return x; }\n__asm__(\".globl k\\nk:\");\nint h(int x) { return x; }\n",
-    );
+    work.session.files(FILES, "a_module_that_is_not_what_it_has_to_be_2");
     work.must("clang-19", "-O0 -flto=thin -c q.c -o q.bc");
     let other = work.read("q.bc");
     for wrong in [&other[..], &bytes[..bytes.len() / 2], &[]] {
@@ -440,11 +392,7 @@ fn a_module_that_is_not_what_it_has_to_be() {
 #[test]
 fn records_before_an_entry_are_removed_with_it() {
     let mut work = Work::new("leads_up");
-    work.session.write(
-        "p.cc",
-        "struct A { virtual int f(); virtual int g(); };\nint A::f() { return 1; }\nint A::g() { return 2; }\n\
-         extern \"C\" int dead(A *a) { return a->f(); }\nextern \"C\" int live(A *a) { return a->g(); }\n",
-    );
+    work.session.files(FILES, "records_before_an_entry_are_removed_with_it");
     let flags = "-O2 -flto=thin -fwhole-program-vtables -fvisibility=hidden -fno-split-lto-unit";
     work.must("clang++-19", &format!("{flags} -c p.cc -o p.bc"));
     let bytes = work.read("p.bc");

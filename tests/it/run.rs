@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::elf::Facts;
+use crate::texts::{Block, blocks};
 use crate::tools::{self, Linker};
 
 /// No command of any test takes this long; a hanging program must not hang the suite.
@@ -113,6 +114,13 @@ impl Session {
         path
     }
 
+    /// Writes the files of a test: in the text, `@test NAME` begins the files of a test, and `@file PATH` one of them.
+    pub(crate) fn files(&self, text: &str, name: &str) {
+        for file in section(text, name) {
+            self.write(file.words, file.text);
+        }
+    }
+
     /// Writes a script that may be executed.
     pub(crate) fn script(&self, name: &str, body: impl AsRef<[u8]>) -> PathBuf {
         use std::os::unix::fs::PermissionsExt as _;
@@ -179,6 +187,18 @@ impl Session {
         if !condition {
             self.fail(what);
         }
+    }
+
+    /// A text of a command has a part.
+    #[track_caller]
+    pub(crate) fn says(&self, text: &str, part: &str) {
+        self.check(text.contains(part), &format!("no `{part}` in\n{text}"));
+    }
+
+    /// A command has failed, and its messages have a text.
+    #[track_caller]
+    pub(crate) fn fails_with(&self, outcome: &Outcome, text: &str) {
+        self.check(!outcome.ok() && outcome.stderr.contains(text), &format!("no `{text}` in\n{outcome:?}"));
     }
 
     #[track_caller]
@@ -306,4 +326,10 @@ fn quote(word: &str) -> String {
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
     }
+}
+
+/// The blocks between the line `@test NAME` and the next such line.
+pub(crate) fn section<'t>(text: &'t str, name: &str) -> Vec<Block<'t>> {
+    let behind = blocks(text).into_iter().skip_while(|block| (block.key, block.words) != ("test", name));
+    behind.skip(1).take_while(|block| block.key != "test").collect()
 }

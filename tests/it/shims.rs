@@ -12,14 +12,12 @@ use crate::reports::{limit_names, report};
 use crate::run::{Job, Session};
 use crate::tools;
 
-const MAIN: &str = "int helper(int);\nint dead(int x) { return helper(x) * 3; }\nint main(int argc, char **argv) { return argc - helper(0); }\n";
-const HELPER: &str = "int helper(int x) { return x + 1; }\nint dead_helper(int x) { return x - 1; }\n";
+const FILES: &str = include_str!("programs/shims.txt");
 
 /// Sources, objects of gcc and `shims`, made by the tool's own subcommand.
 fn prepare(name: &str) -> Session {
     let mut session = Session::new(&format!("shims/{name}"));
-    session.write("main.c", MAIN);
-    session.write("helper.c", HELPER);
+    session.files(FILES, "prepare");
     session.cmd("lto-prune install-shims shims");
     session.cmd("gcc -O1 -ffunction-sections -c main.c helper.c");
     session
@@ -46,11 +44,10 @@ fn linked_by(file: &Path) -> &'static str {
 #[test]
 fn each_fuse_ld_is_pruned_by_its_linker() {
     let mut session = prepare("fuse-ld");
-    let dir = session.dir().to_owned();
     let of_gcc = ["bfd", "gold", "mold"].map(|name| ("gcc", name));
     let of_clang = ["lld", "bfd", "gold", "mold", "wild"].map(|name| ("clang-19", name));
     for (compiler, name) in of_gcc.into_iter().chain(of_clang) {
-        let job = Job::new(&dir, compiler).words("-B shims main.o helper.o -o out");
+        let job = session.job(&format!("{compiler} -B shims main.o helper.o -o out"));
         session.must(&job.arg(format!("-fuse-ld={name}")).env("LTO_PRUNE_FLAGS", "--prune-strict"));
         session.check_eq(&linked_by(&session.path("out")), &name, &format!("the linker of {compiler}"));
         check_pruned(&mut session, "out");
@@ -83,8 +80,7 @@ fn build_systems_call_mold_and_wild_by_name() {
         session.check(!facts.defined.contains("dead_helper"), &format!("{name}: dead_helper is there"));
     }
     // mold's own way to replace the linkers of a command.
-    let job = Job::new(&dir, session.path("shims/mold")).words("-run gcc main.o helper.o -o run");
-    session.must(&job);
+    session.cmd("shims/mold -run gcc main.o helper.o -o run");
     session.check_eq(&linked_by(&session.path("run")), &"mold", "mold -run");
 }
 
@@ -92,12 +88,10 @@ fn build_systems_call_mold_and_wild_by_name() {
 fn static_programs_of_musl() {
     // musl-gcc passes `-dynamic-linker` with `-static`, and lld then writes a program with an interpreter.
     let mut session = prepare("musl");
-    let dir = session.dir().to_owned();
     for options in ["", "-Wl,--prune-level=off"] {
-        let job =
-            Job::new(&dir, tools::tool("musl-gcc")).words("-static -B shims -O1 main.c helper.c -o out");
+        let job = session.job("musl-gcc -static -B shims -O1 main.c helper.c -o out");
         session.must(&job.words(options));
-        session.must(&Job::new(&dir, session.path("out")));
+        session.cmd("./out");
         if options.is_empty() {
             check_pruned(&mut session, "out");
         }
@@ -119,20 +113,19 @@ fn options_that_only_gnu_ld_has() {
 fn a_library_that_only_a_library_needs() {
     // GNU ld takes a symbol from it; lld ignores the option and reports the symbol as undefined.
     let mut session = prepare("copy-dt-needed");
-    let dir = session.dir().to_owned();
     session.write("outer.c", "int helper(int); int outer(int x) { return helper(x); }\n");
     session.cmd("gcc -shared -fPIC helper.c -o libinner.so");
     session.cmd("gcc -shared -fPIC outer.c -L. -linner -o libouter.so");
     let words = "main.o -Wl,--no-as-needed,--copy-dt-needed-entries,-rpath,. -L. -louter -o";
-    session.must(&Job::new(&dir, "gcc").words(words).arg("plain"));
-    session.must(&Job::new(&dir, "gcc").words("-B shims").words(words).arg("out"));
+    session.must(&session.job("gcc").words(words).arg("plain"));
+    session.must(&session.job("gcc -B shims").words(words).arg("out"));
     let needed = |session: &mut Session, file: &str| {
-        let text = session.must(&Job::new(&dir, "readelf").words("-dW").arg(file)).stdout;
+        let text = session.must(&session.job("readelf -dW").arg(file)).stdout;
         text.lines().filter(|line| line.contains("NEEDED")).map(str::to_owned).collect::<Vec<_>>()
     };
     let (plain, ours) = (needed(&mut session, "plain"), needed(&mut session, "out"));
     session.check_eq(&ours, &plain, "libraries");
-    session.must(&Job::new(&dir, session.path("out")));
+    session.cmd("./out");
 }
 
 #[test]
@@ -141,7 +134,7 @@ fn addresses_in_read_only_data_of_a_pie() {
     let dir = session.dir().to_owned();
     session.write("table.s", ".section .rodata\n.quad main\n.section .note.GNU-stack,\"\",@progbits\n");
     for (folder, out) in [("empty", "plain"), ("shims", "out")] {
-        let job = Job::new(&dir, "gcc").arg("-B").arg(folder).words("-pie main.o helper.o table.s -o");
+        let job = session.job("gcc").arg("-B").arg(folder).words("-pie main.o helper.o table.s -o");
         let outcome = session.must(&job.arg(out).env("LTO_PRUNE_FLAGS", "--prune-report=report.json"));
         session
             .check(outcome.stderr.contains("DT_TEXTREL"), &format!("GNU ld warns of it: {}", outcome.stderr));
@@ -157,7 +150,6 @@ fn addresses_in_read_only_data_of_a_pie() {
 #[test]
 fn the_linker_is_found_where_the_driver_looks() {
     let mut session = prepare("where");
-    let dir = session.dir().to_owned();
     let fake = |session: &Session, name: &str, real: &str| {
         session.script(name, format!("#!/bin/sh\necho called >> called\nexec {real} \"$@\"\n"))
     };
@@ -169,7 +161,7 @@ fn the_linker_is_found_where_the_driver_looks() {
     std::fs::remove_file(session.path("called")).unwrap();
     // clang: its own folder has lld, and comes before PATH.
     let fake = fake(&session, "on-path/ld.lld", "false");
-    let job = Job::new(&dir, "clang-19").words("-B shims -fuse-ld=lld main.o helper.o -o out");
+    let job = session.job("clang-19 -B shims -fuse-ld=lld main.o helper.o -o out");
     session.must(&job.env("PATH", tools::path_with(fake.parent().unwrap())));
     session.check(!session.path("called").exists(), "an ld.lld of PATH was called");
     session.check_eq(&linked_by(&session.path("out")), &"lld", "the linker of clang");
@@ -199,25 +191,23 @@ fn a_linker_that_is_not_installed_is_named() {
         let outcome = session.run(&job);
         session.check_eq(&outcome.status, &1, name);
         let says = format!("the linker {name} is not installed; install it, or name one by --prune-linker");
-        session.check(outcome.stderr.contains(&says), &outcome.stderr);
+        session.says(&outcome.stderr, &says);
     }
     // A shim of another installation is no linker.
     let other = session.mkdir("other");
     std::fs::copy(tools::lto_prune(), other.join("lto-prune")).unwrap();
     std::os::unix::fs::symlink("lto-prune", other.join("ld.gold")).unwrap();
-    let job = Job::new(&dir, session.path("shims/ld.gold")).words("main.o -o out").env("PATH", &other);
-    let outcome = session.run(&job);
-    session.check(!outcome.ok() && outcome.stderr.contains("ld.gold is not installed"), &outcome.stderr);
+    let outcome = session.run(&session.job("shims/ld.gold main.o -o out").env("PATH", &other));
+    session.fails_with(&outcome, "ld.gold is not installed");
 }
 
 #[test]
 fn shims_are_not_installed_among_files_of_others() {
     let mut session = prepare("refused");
-    let dir = session.dir().to_owned();
     session.write("clone/README.md", "a project\n");
-    let outcome = session.run(&Job::new(&dir, tools::lto_prune()).words("install-shims clone"));
+    let outcome = session.run(&session.job("lto-prune install-shims clone"));
     let says = "clone: the folder is not empty and has no shims; name a new one";
-    session.check(!outcome.ok() && outcome.stderr.contains(says), &outcome.stderr);
+    session.fails_with(&outcome, says);
     session.check_eq(&std::fs::read_dir(session.path("clone")).unwrap().count(), &1, "files of the folder");
     session.cmd("lto-prune install-shims shims");
     let mut names: Vec<OsString> =
@@ -242,8 +232,8 @@ fn free_pascal() {
     session.write("units.pas", library);
     for (source, output) in [("hello.pas", "hello"), ("units.pas", "libunits.so")] {
         let plain = format!("plain_{output}");
-        session.must(&Job::new(&dir, "fpc").words("-Cg").arg(source).arg(format!("-o{plain}")));
-        let job = Job::new(&dir, "fpc").words("-Cg -FDshims").arg(source).arg(format!("-o{output}"));
+        session.must(&session.job("fpc -Cg").arg(source).arg(format!("-o{plain}")));
+        let job = session.job("fpc -Cg -FDshims").arg(source).arg(format!("-o{output}"));
         let outcome = session.must(&job.env("LTO_PRUNE_FLAGS", "--prune-strict --prune-report=report.json"));
         session.check(!outcome.stderr.contains("lto-prune"), &outcome.stderr);
         let limits = limit_names(&report(&session, &dir.join("report.json")));
@@ -274,14 +264,12 @@ fn gccgo() {
         return;
     }
     let mut session = prepare("gccgo");
-    let dir = session.dir().to_owned();
     let go = "package main\nimport \"fmt\"\nfunc main() { fmt.Println(\"hello\") }\n";
     session.write("hello.go", go);
-    let job = Job::new(&dir, "gccgo").words("-B shims hello.go -o hello");
-    session.must(&job.env("LTO_PRUNE_FLAGS", "--prune-strict"));
+    session.must(&session.job("gccgo -B shims hello.go -o hello").env("LTO_PRUNE_FLAGS", "--prune-strict"));
     session.cmd("gccgo hello.go -o plain");
     session.check_eq(&linked_by(&session.path("hello")), &linked_by(&session.path("plain")), "the linker");
-    let outcome = session.must(&Job::new(&dir, session.path("hello")));
+    let outcome = session.cmd("./hello");
     session.check_eq(&outcome.stdout.as_str(), &"hello\n", "output");
 }
 
@@ -301,7 +289,7 @@ fn go_with_an_external_linker() {
         session.must(&job.env("GOCACHE", session.path("cache")));
         let outcome = session.must(&Job::new(&dir, session.path(out)));
         session.check_eq(&outcome.stdout.as_str(), &"hello\n", "output");
-        let text = session.must(&Job::new(&dir, "readelf").words("-lW").arg(out)).stdout;
+        let text = session.must(&session.job("readelf -lW").arg(out)).stdout;
         sections.push(
             text.lines()
                 .filter(|line| line.trim_start().starts_with(char::is_numeric))
@@ -370,8 +358,8 @@ fn bitcode_of_a_later_llvm() {
     let shim = session.path("shims/ld.lto-prune");
     let outcome = session.run(&Job::new(&dir, shim).words("-e main main.o rust.o -o none").env("PATH", path));
     let says = "lto-prune: warning: none: rust.o was compiled by LLVM";
-    session.check(outcome.stderr.contains(says), &outcome.stderr);
-    session.check(outcome.stderr.contains("the newest lld found is 19"), &outcome.stderr);
+    session.says(&outcome.stderr, says);
+    session.says(&outcome.stderr, "the newest lld found is 19");
 }
 
 #[test]
@@ -382,12 +370,12 @@ fn link_time_optimisation_of_gcc_by_hand() {
     let job =
         |words: &str| Job::new(&dir, tools::lto_prune()).env("CC", "gcc").words("-flto -O1").words(words);
     session.must(&job("main.o helper.o -o out"));
-    session.must(&Job::new(&dir, session.path("out")));
+    session.cmd("./out");
     session.must(&job("-shared main.o helper.o -o lib.so"));
     session.check(session.facts("lib.so").defined.contains("helper"), "an empty library");
     // Without gcc there is no plugin.
     let shim = session.path("shims/ld.lto-prune");
     let outcome = session.run(&Job::new(&dir, shim).words("-shared main.o helper.o -o lib.so"));
     let says = "lib.so: main.o has code of gcc's link-time optimisation, which lld does not compile";
-    session.check(outcome.stderr.contains(says), &outcome.stderr);
+    session.says(&outcome.stderr, says);
 }

@@ -33,7 +33,7 @@ fn compile(session: &mut Session, build: &SplitBuild) {
     let fixture = tools::repository().join("fixtures/split");
     for unit in ["main.c", "part.c", "throws.cc", "biased.s"] {
         let compiler = if unit.ends_with(".cc") { tools::cxx(build.compiler) } else { build.compiler };
-        let job = Job::new(session.dir(), compiler).words("-w -c").words(build.flags);
+        let job = session.job(&format!("{compiler} -w -c")).words(build.flags);
         let object = format!("{}.o", unit.split('.').next().unwrap());
         session.must(&job.arg(fixture.join(unit)).arg("-o").arg(object));
     }
@@ -41,7 +41,7 @@ fn compile(session: &mut Session, build: &SplitBuild) {
 }
 
 fn split(session: &mut Session, words: &str) {
-    session.must(&Job::new(session.dir(), tools::lto_prune()).arg("split").words(words));
+    session.must(&session.job("lto-prune").arg("split").words(words));
 }
 
 /// Link `main.o` with `archive`; `through` are shims of ours.
@@ -54,8 +54,7 @@ fn link(session: &mut Session, build: &SplitBuild, linker: Linker, archive: &str
     let job = Job::new(session.dir(), tools::cxx(build.compiler)).words("-Wl,--gc-sections main.o -o out");
     let job = job.words(build.link).arg(format!("-B{shims}")).arg(archive);
     let job = if build.compiler == "gcc" { job } else { job.arg(format!("--ld-path={shims}/ld")) };
-    let job = if through { job.arg("-Wl,--prune-strict") } else { job };
-    session.must(&job.by(linker));
+    session.must(&if through { job.arg("-Wl,--prune-strict") } else { job }.by(linker));
     let run = session.cmd("./out");
     session.check_eq(&run.stdout.as_str(), &PRINTS, "output");
     session.bytes("out")
@@ -146,7 +145,7 @@ fn whole_links_are_unchanged() {
 fn short_jumps_alone_are_relaxed() {
     let mut session = Session::new("splitting/relaxed");
     let fixture = tools::repository().join("fixtures/split/short.s");
-    session.must(&Job::new(session.dir(), "gcc").words("-c -o short.o").arg(fixture));
+    session.must(&session.job("gcc -c -o short.o").arg(fixture));
     split(&mut session, "short.o -o divided.o");
     let mut linked = |object: &str, more: &str| {
         let job = Job::new(session.dir(), Linker::Lld.path()).words("-e first -o out --image-base=0x400000");
@@ -174,8 +173,7 @@ fn names_are_the_compiler_s() {
     compile(&mut session, &BUILDS[0]);
     split(&mut session, "--data part.o -o split.o");
     let fixture = tools::repository().join("fixtures/split/part.c");
-    let job = Job::new(session.dir(), "gcc")
-        .words("-w -c -O2 -fPIE -ffunction-sections -fdata-sections -o apart.o");
+    let job = session.job("gcc -w -c -O2 -fPIE -ffunction-sections -fdata-sections -o apart.o");
     session.must(&job.arg(fixture));
     let names = |file: &str| -> Vec<String> {
         let bytes = session.bytes(file);
@@ -204,7 +202,7 @@ fn names_are_the_compiler_s() {
 fn a_section_that_a_program_names_stays_whole() {
     let mut session = Session::new("splitting/named");
     let list = tools::repository().join("fixtures/list_in_named_section/list.c");
-    session.must(&Job::new(session.dir(), "gcc").words("-O0 -c -o list.o").arg(list));
+    session.must(&session.job("gcc -O0 -c -o list.o").arg(list));
     split(&mut session, "--data list.o -o split.o --report=report.json");
     let sections = |file: &str| {
         let bytes = session.bytes(file);
@@ -232,13 +230,13 @@ fn archives_stay_what_they_are() {
     split(&mut session, "l.a -o again.a");
     let once = session.bytes("once.a");
     session.check(once == session.bytes("again.a"), "two runs differ");
-    let job = Job::new(session.dir(), "sh").arg("-c");
+    let job = session.job("sh").arg("-c");
     session.must(&job.arg(format!("{} split - -o - < l.a > piped.a", tools::lto_prune().display())));
     session.check(once == session.bytes("piped.a"), "in a pipe it differs");
     let mut listings = Vec::new();
     for archive in ["l.a", "once.a"] {
-        let names = session.must(&Job::new(session.dir(), "ar").words("t").arg(archive)).stdout;
-        let listing = session.must(&Job::new(session.dir(), "nm").words("--print-armap").arg(archive)).stdout;
+        let names = session.must(&session.job("ar t").arg(archive)).stdout;
+        let listing = session.must(&session.job("nm --print-armap").arg(archive)).stdout;
         let index: Vec<String> =
             listing.lines().take_while(|l| !l.ends_with(".o:")).map(str::to_owned).collect();
         listings.push((names, index));
@@ -310,7 +308,7 @@ fn on_errors_nothing_is_written() {
         ("--gc part.o -o out", "invalid option '--gc'"),
         (". -o .", "is there already"),
     ] {
-        let outcome = session.run(&Job::new(session.dir(), tools::lto_prune()).arg("split").words(words));
+        let outcome = session.run(&session.job("lto-prune").arg("split").words(words));
         session.check(outcome.status == 1 && outcome.stderr.contains(says), &format!("{words}: {outcome:?}"));
         session.check(!session.path("out").exists(), &format!("{words}: there is an output"));
     }

@@ -2,19 +2,14 @@
 
 use serde_json::Value;
 
-use crate::run::{Job, Session};
+use crate::run::Session;
 use crate::tools::{self, Linker};
 
-/// A program with dead code, with code that only its export keeps, and with code that only its address keeps.
-const MAIN: &str = "int dead(int x) { return x * 77 / 13 % 11 * 5 / 7 + 3; }\n\
-    __attribute__((noipa)) int api(int x) { return x * 5 + 1; }\n\
-    __attribute__((noipa)) static int taken(int x) { return x / 3 + 2; }\n\
-    static int (*volatile slot)(int);\n\
-    int main(int argc, char **argv) { if (argc > 9) slot = taken; return argc > 8 ? api(argc) : 0; }\n";
+const FILES: &str = include_str!("programs/statistics.txt");
 
 fn prepare(name: &str) -> Session {
     let mut session = Session::new(&format!("statistics/{name}"));
-    session.write("main.c", MAIN);
+    session.files(FILES, "prepare");
     session.shims();
     session.cmd("gcc -O1 -c main.c");
     session
@@ -22,9 +17,7 @@ fn prepare(name: &str) -> Session {
 
 /// Link main.o; what we print, and the report.
 fn link(session: &mut Session, words: &str) -> (String, Value) {
-    let dir = session.dir().to_owned();
-    let job =
-        Job::new(&dir, "gcc").words("-B shims main.o -o out -Wl,--prune-report=report.json").words(words);
+    let job = session.job("gcc -B shims main.o -o out -Wl,--prune-report=report.json").words(words);
     let outcome = session.must(&job.by(Linker::Lld));
     let report = session.report("report.json");
     (outcome.stderr + &outcome.stdout, report)
@@ -32,8 +25,7 @@ fn link(session: &mut Session, words: &str) -> (String, Value) {
 
 /// The loaded bytes of a file, as `size` adds them up, without the bytes with which lld fills a page.
 fn size(session: &mut Session, file: &str) -> u64 {
-    let dir = session.dir().to_owned();
-    let text = session.must(&Job::new(&dir, "size").arg("-A").arg(file)).stdout;
+    let text = session.must(&session.job("size").arg("-A").arg(file)).stdout;
     let rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     // A section that is not loaded has the address 0.
     let loaded =
@@ -200,12 +192,11 @@ fn calls_that_were_not_analysed_have_a_reason() {
 /// The answer of `--prune-why` for a function of an object, and whether the function is live.
 fn why(session: &mut Session, source: &str, options: &str, name: &str) -> (String, bool) {
     session.write("tie.c", source);
-    let dir = session.dir().to_owned();
-    session.must(&Job::new(&dir, "gcc").words("-c tie.c -o tie.o").words(options));
+    session.must(&session.job("gcc -c tie.c -o tie.o").words(options));
     let words = format!(
         "-B shims tie.o -o tie -Wl,--prune-strict -Wl,--prune-why={name} -Wl,--prune-report=tie.json"
     );
-    let outcome = session.must(&Job::new(&dir, "gcc").words(&words).by(Linker::Lld));
+    let outcome = session.must(&session.job("gcc").words(&words).by(Linker::Lld));
     let report = session.report("tie.json");
     let symbols = report["symbols"].as_array().unwrap();
     let is_live = symbols.iter().any(|s| s["name"] == name && s["live"] == true);

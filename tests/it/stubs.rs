@@ -1,29 +1,27 @@
 //! A stub that runs ends the program by SIGILL, and `explain-trap` names its function, from an address or from a core file.
 
-use crate::run::{Job, Session};
+use crate::run::Session;
 use crate::tools::{self, Linker};
 
 /// Link the fixture `stub_mentioned`; the session, with `out` and `report.json` in it.
 fn link(name: &str, compiler: &str, linker: Linker, mode: &str, level: &str) -> Session {
     let mut session = Session::new(&format!("stubs/{name}-{compiler}-{}{mode}-{level}", linker.name()));
-    let dir = session.dir().to_owned();
     let fixture = tools::repository().join("fixtures/stub_mentioned");
     for source in ["main", "other"] {
-        let job = Job::new(&dir, compiler).words("-O1 -fcf-protection -c").words(mode);
+        let job = session.job(&format!("{compiler} -O1 -fcf-protection -c")).words(mode);
         let job = if level == "sections" { job.words("-ffunction-sections") } else { job };
         session.must(&job.arg(fixture.join(format!("{source}.c"))).arg("-o").arg(format!("{source}.o")));
     }
     session.shims();
-    let job = Job::new(&dir, compiler).words("-B shims main.o other.o -o out").words(mode);
+    let job = session.job(&format!("{compiler} -B shims main.o other.o -o out")).words(mode);
     let job = job.words("-Wl,--gc-sections -Wl,--prune-strict -Wl,--prune-report=report.json");
     let job = job.words("-Wl,--prune-stub-symbol=first -Wl,--prune-stub-symbol=other");
-    let job = job.arg(format!("-Wl,--prune-level={level}"));
-    session.must(&job.by(linker));
+    session.must(&job.arg(format!("-Wl,--prune-level={level}")).by(linker));
     session
 }
 
 fn explain(session: &mut Session, place: &str) -> crate::run::Outcome {
-    let job = Job::new(session.dir(), tools::lto_prune()).words("explain-trap out").arg(place);
+    let job = session.job("lto-prune explain-trap out").arg(place);
     session.run(&job)
 }
 
@@ -79,7 +77,7 @@ fn stub_that_runs_names_itself() {
 
                 let good = session.cmd("./out");
                 session.check_eq(&good.stdout.as_str(), &"third 1\ndistinct\n", "output");
-                let dead = session.run(&Job::new(session.dir(), "./out").arg("0"));
+                let dead = session.run(&session.job("./out").arg("0"));
                 session.check_eq(&dead.status, &(128 + 4), "SIGILL");
 
                 let address = |name: &str| facts.functions.iter().find(|(n, _)| n == name).unwrap().1;
@@ -89,7 +87,7 @@ fn stub_that_runs_names_itself() {
                     session.check(told.stdout.ends_with(&format!(": stub of {name}\n")), &told.stdout);
                     // The trap itself, behind endbr64.
                     let told = explain(&mut session, &format!("{:#x}", at + 4));
-                    session.check(told.stdout.contains(name), &told.stdout);
+                    session.says(&told.stdout, name);
                 }
                 let none = explain(&mut session, &format!("{:#x}", address("main")));
                 session.check(none.status == 1 && none.stderr.contains("none of the 2 stubs"), &none.stderr);
@@ -108,7 +106,7 @@ fn stub_that_runs_names_itself() {
                 session.check(told.stdout.ends_with("stub of first\n"), &told.stderr);
                 session.write("core", core_file("libother.so", offset.unwrap()));
                 let told = explain(&mut session, "core");
-                session.check(told.stderr.contains("stopped in /somewhere/libother.so"), &told.stderr);
+                session.says(&told.stderr, "stopped in /somewhere/libother.so");
             }
         }
     }
@@ -121,7 +119,7 @@ fn no_stubs_where_the_linker_folds_everything() {
         for (option, count) in [("--icf=safe", 2), ("--icf=all", 0)] {
             let mut session = Session::new(&format!("stubs/{}{option}", linker.name()));
             let fixture = tools::repository().join("fixtures/stub_mentioned");
-            let job = Job::new(session.dir(), "clang-19").words("-O1 -ffunction-sections -faddrsig -c");
+            let job = session.job("clang-19 -O1 -ffunction-sections -faddrsig -c");
             session.must(&job.arg(fixture.join("main.c")).arg(fixture.join("other.c")));
             session.shims();
             session.link(linker, &format!("clang-19 -B shims main.o other.o -o out -Wl,--prune-report=report.json -Wl,--prune-stub-symbol=first -Wl,--prune-stub-symbol=other -Wl,--gc-sections -Wl,{option}"));
@@ -136,7 +134,7 @@ fn no_stubs_where_the_linker_folds_everything() {
 fn compile_kinds(session: &mut Session, compiler: &str, flags: &str) {
     let fixture = tools::repository().join("fixtures/stub_kinds");
     for source in ["main", "other"] {
-        let job = Job::new(session.dir(), compiler).words("-O2 -fcf-protection -fno-rtti -fno-exceptions");
+        let job = session.job(&format!("{compiler} -O2 -fcf-protection -fno-rtti -fno-exceptions"));
         let job = job.words("-pthread -ffunction-sections -c").words(flags);
         session.must(&job.arg(fixture.join(format!("{source}.cpp"))).arg("-o").arg(format!("{source}.o")));
     }
@@ -145,7 +143,7 @@ fn compile_kinds(session: &mut Session, compiler: &str, flags: &str) {
 
 /// Link it, with stubs of all that is never called; nothing is called without an argument.
 fn link_kinds(session: &mut Session, compiler: &str, linker: Linker, words: &str) {
-    let job = Job::new(session.dir(), compiler).words("-B shims main.o other.o -o out -pthread").words(words);
+    let job = session.job(&format!("{compiler} -B shims main.o other.o -o out -pthread")).words(words);
     let job = job.words("-Wl,--prune-strict -Wl,--prune-stub-symbol=*never* -Wl,--prune-report=report.json");
     session.must(&job.by(linker));
     let good = session.cmd("./out");
@@ -160,7 +158,7 @@ fn safe_folding_keeps_stubs_apart() {
             let mut session = Session::new(&format!("stubs/{compiler}-{}-icf", linker.name()));
             compile_kinds(&mut session, compiler, if compiler == "gcc" { "" } else { "-faddrsig" });
             link_kinds(&mut session, compiler, linker, "-Wl,--icf=safe -Wl,--gc-sections");
-            let dead = session.run(&Job::new(session.dir(), "./out").arg("t1"));
+            let dead = session.run(&session.job("./out").arg("t1"));
             session.check_eq(&dead.status, &(128 + 4), "SIGILL");
         }
     }
@@ -177,11 +175,11 @@ fn stubs_of_bitcode_are_explained() {
             let words = format!("-fuse-ld=lld -O2 {flags} {mode} -Wl,--prune-level=pointers");
             link_kinds(&mut session, "clang-19", Linker::Lld, &words);
             for argument in ["t0", "t2", "v"] {
-                let dead = session.run(&Job::new(session.dir(), "./out").arg(argument));
+                let dead = session.run(&session.job("./out").arg(argument));
                 session.check_eq(&dead.status, &(128 + 4), argument);
             }
             // Else it would be below 77.
-            let caught = session.run(&Job::new(session.dir(), "./out").arg("r"));
+            let caught = session.run(&session.job("./out").arg("r"));
             session.check(caught.status == 77 || caught.status == 100, &format!("{}", caught.status));
             let report = session.report("report.json");
             let stubs = report["atoms"].as_array().unwrap().iter().filter(|a| a["state"] == "stub").count();

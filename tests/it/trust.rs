@@ -12,13 +12,7 @@ use crate::run::{Job, Outcome, Session};
 use crate::tools::{self, Linker};
 
 /// A constructor, a note, retained and exported code: all of them are roots by the headers alone.
-const MAIN: &str = "
-static int constructed;
-__attribute__((constructor)) static void construct(void) { constructed = 1; }
-__attribute__((retain, used, section(\".data.kept\"))) static int kept[] = { 1, 2, 3 };
-int main(void) { return constructed ? 0 : 7; }
-int dead(int x) { return x + 1; }
-";
+const MAIN: &str = include_str!("programs/trust_main.c");
 /// So many functions in one section that a link takes the summary of the object from its interface or the cache.
 const FUNCTIONS: usize = 400;
 /// A user who has nothing to do with the link.
@@ -43,8 +37,7 @@ fn prepare(name: &str) -> Session {
 }
 
 fn link(session: &mut Session, more: &str) -> Outcome {
-    let dir = session.dir().to_owned();
-    let job = Job::new(&dir, tools::lto_prune()).words("main.o -o out").words(more);
+    let job = session.job("lto-prune main.o -o out").words(more);
     let job = job.by(Linker::Lld);
     session.run(&job.env("XDG_CACHE_HOME", session.path("caches")))
 }
@@ -62,7 +55,7 @@ fn is_refused(session: &mut Session, more: &str, file: &str, fact: &str) {
     session.check(is_said, &format!("not once `{file}` and `{fact}` in\n{}", outcome.stderr));
     session.cmd("./out");
     let outcome = link(session, &format!("{more} --prune-strict"));
-    session.check(!outcome.ok() && outcome.stderr.contains(file), &outcome.stderr);
+    session.fails_with(&outcome, file);
 }
 
 /// The link prints nothing, and its program works.
@@ -211,18 +204,17 @@ fn untrusted(session: &Session) -> Vec<Untrusted> {
 #[test]
 fn interfaces_of_others() {
     let mut session = prepare("interfaces");
-    let dir = session.dir().to_owned();
     for (what, make, fact) in untrusted(&session) {
         println!("{what}");
         let _ = fs::remove_dir_all(session.path("made"));
         session.mkdir("made");
         let words = "summarize --interface main.o -o made/main.o.ltoif";
-        session.must(&Job::new(&dir, tools::lto_prune()).words(words));
+        session.must(&session.job("lto-prune").words(words));
         is_taken(&mut session, "--prune-no-cache --prune-interfaces=made");
         make(&session.path("made/main.o.ltoif"));
         is_refused(&mut session, "--prune-no-cache --prune-interfaces=made", "made/main.o.ltoif", fact);
         let plan = link(&mut session, "-Wl,--prune-interfaces=made,--prune-plan=plans");
-        session.check(!plan.ok() && plan.stderr.contains(fact), &plan.stderr);
+        session.fails_with(&plan, fact);
     }
     // A group that may write the object, and perhaps can't reach it.
     let _ = fs::remove_dir_all(session.path("made"));
@@ -266,13 +258,13 @@ fn summaries_of_others() {
     is_taken(&mut session, "--prune-no-cache");
     // With an access control list the group's bits are those of its mask.
     for file in ["main.o", "main.o.ltosum"] {
-        let with_list = session.run(&Job::new(&dir, "setfacl").words("-m g::r,u:1:rw").arg(file));
+        let with_list = session.run(&session.job("setfacl -m g::r,u:1:rw").arg(file));
         if !with_list.ok() {
             println!("skipped: the file system has no access control lists: {}", with_list.stderr);
             continue;
         }
         is_refused(&mut session, "--prune-no-cache", "main.o.ltosum", "others may write to it");
-        session.must(&Job::new(&dir, "setfacl").arg("-b").arg(file));
+        session.must(&session.job("setfacl").arg("-b").arg(file));
         mode(&session.path(file), 0o664);
     }
     is_taken(&mut session, "--prune-no-cache");
@@ -320,7 +312,7 @@ fn actions_of_others() {
     session.cmd("./out");
     mode(&session.path("plans/main.o.ltoplan"), 0o666);
     let outcome = session.run(&run(emit));
-    session.check(!outcome.ok() && outcome.stderr.contains("main.o.ltoplan: not used"), &outcome.stderr);
+    session.fails_with(&outcome, "main.o.ltoplan: not used");
 }
 
 /// A cache to which others may write, and entries of others in one to which they might once.

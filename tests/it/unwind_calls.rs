@@ -3,6 +3,8 @@
 use crate::tools::Linker;
 use crate::unwind_entries::{CATCHES, Program, THROUGH_C, THROWS, UNUSED, modes};
 
+const FILES: &str = include_str!("programs/unwind_calls.txt");
+
 /// The program has no handler; the C++ library has one where it calls the program.
 const CALLED_BY_LIBRARY: &str = include_str!("programs/unwind_calls_called_by_library.cc");
 
@@ -143,15 +145,13 @@ fn replaced_functions_are_called_where_the_library_has_a_handler() {
     }
 }
 
-/// A library that throws by a function of the C++ library alone, and one that names the unwinder's other functions.
-const THROWING_LIBRARY: &str = "#include <string>\nstatic std::string text;\nextern \"C\" void grow(unsigned long n) { text.reserve(n); }\n";
 const USES_THROWING: &str = "#include <cstdio>\nextern \"C\" void grow(unsigned long);\n\
     int main() { try { grow(-1UL); } catch (...) { std::puts(\"caught\"); } }\n";
 
 #[test]
 fn a_library_that_imports_from_the_cxx_library_may_throw() {
     let mut program = Program::new("throwing-library", "gcc", "-O2", &[("main.cc", USES_THROWING)]);
-    program.session.write("grow.cc", THROWING_LIBRARY);
+    program.session.files(FILES, "a_library_that_imports_from_the_cxx_library_may_throw");
     program.session.cmd("g++ -O2 -shared -fPIC grow.cc -o libgrow.so");
     let mode = "-L. -lgrow -Wl,-rpath,.";
     program.must_link("plain", Linker::Lld, mode, "kept");

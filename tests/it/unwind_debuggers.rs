@@ -28,7 +28,8 @@ fn frames(program: &mut Program, out: &str) -> [Vec<String>; 3] {
     let live = live.arg(format!("generate-core-file {core}")).words("-ex kill --args").arg(&file);
     let live = program.session.must(&live).stdout;
     let dead = program.session.must(&gdb().words("-ex bt").arg(&file).arg(&core)).stdout;
-    let stack = Job::new(&dir, "eu-stack").arg(format!("--core={core}")).arg(format!("--executable={file}"));
+    let stack =
+        program.session.job("eu-stack").arg(format!("--core={core}")).arg(format!("--executable={file}"));
     let stack = program.session.run(&stack).stdout;
     [live, dead, stack].map(|text| {
         let mut names = names(&text, is_numbered);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use object::{Object, ObjectSection};
 
-use crate::run::{Job, Outcome, Session};
+use crate::run::{Job, Outcome, Session, section};
 use crate::tools::{self, Linker};
 
 /// A C program in which nothing unwinds.
@@ -20,11 +20,7 @@ const NO_EXCEPTIONS: &str = include_str!("programs/unwind_entries_no_exceptions.
 pub(crate) const THROWS: &str = include_str!("programs/unwind_entries_throws.cc");
 
 /// Catches what is thrown through it, and through C, from another module.
-pub(crate) const CATCHES: &str = r#"
-#include <stdexcept>
-extern "C" int through_c(void (*callback)(int), int x);
-int elsewhere(void (*callback)(int), int x) { try { return through_c(callback, x); } catch (std::exception &) { return 1; } }
-"#;
+pub(crate) const CATCHES: &str = include_str!("programs/unwind_entries_catches.cc");
 
 pub(crate) const THROUGH_C: &str =
     "int through_c(void (*callback)(int), int x) { callback(x); return x + 1; }\n";
@@ -34,28 +30,6 @@ const CANCELS: &str = include_str!("programs/unwind_entries_cancels.c");
 
 /// A signal interrupts a function that calls nothing, and the handler takes a backtrace.
 const SIGNAL: &str = include_str!("programs/unwind_entries_signal.c");
-
-/// The same, installed by a reference that names a version.
-const VERSIONED: &str = include_str!("programs/unwind_entries_versioned.c");
-
-const READER: &str = include_str!("programs/unwind_entries_reader.c");
-
-const ENCLOSING: &str = "#include <unwind.h>\n__attribute__((noinline)) int leaf(int x) { return x * 3; }\nint main(void) { return _Unwind_FindEnclosingFunction((char *)&leaf + 1) != (void *)&leaf; }\n";
-
-const READS_HEADER: &str = include_str!("programs/unwind_entries_reads_header.c");
-
-const PATCHED: &str = "__attribute__((noinline, patchable_function_entry(4))) int f(int x) { return x + 1; }\nint main(void) { return f(-1); }\n";
-
-const RENAMED: &str = "int trace(void **, int);\nint backtrace(void **, int);\nint (*volatile unused)(void **, int);\nint main(void) { void *b[4]; return trace(b, 4) < 1; }\n";
-
-const LOADER: &str =
-    "#include <dlfcn.h>\nint main(int argc, char **argv) { return dlopen(argv[argc], 1) == 0; }\n";
-
-const WALKS_INITIALISERS: &str = "extern void (*__init_array_start[])(void);\nint main(void) { return *(void *volatile *)__init_array_start == 0; }\n";
-
-const USES_ARCHIVE: &str = "int find(void);\nint main(void) { return find(); }\n";
-
-const USES_QUIET: &str = "int quiet(void);\nint main(void) { return quiet() != 0; }\n";
 
 const USES_LIBRARY: &str = "int library(int (*)(int), int);\nint twice(int x) { return 2 * x; }\nint main(void) { return library(twice, 0); }\n";
 
@@ -93,12 +67,10 @@ impl Program {
                 Box::leak(unit.replace(".cc", ".o").replace(".c", ".o").into_boxed_str());
             for folder in ["plain", "bare"] {
                 session.mkdir(folder);
-                let job = Job::new(session.dir(), driver)
-                    .words(&format!("-c -w -fPIE {flags} {unit} -o {folder}/{object}"));
-                session.must(&job);
+                session.cmd(&format!("{driver} -c -w -fPIE {flags} {unit} -o {folder}/{object}"));
             }
             let sections = "-R .eh_frame -R .rela.eh_frame -R .gcc_except_table* -R .rela.gcc_except_table*";
-            session.must(&Job::new(session.dir(), "objcopy").words(sections).arg(format!("bare/{object}")));
+            session.must(&session.job("objcopy").words(sections).arg(format!("bare/{object}")));
             objects.push(object);
         }
         let driver = if sources.iter().any(|(unit, _)| unit.ends_with(".cc")) { cxx } else { compiler };
@@ -125,8 +97,7 @@ impl Program {
 
     /// (section, start, end) of each FDE of a file.
     fn entries(&mut self, out: &str) -> Vec<(String, u64, u64)> {
-        let listing =
-            self.session.must(&Job::new(self.session.dir(), "readelf").words("-wf").arg(out)).stdout;
+        let listing = self.session.must(&self.session.job("readelf -wf").arg(out)).stdout;
         let mut section = String::new();
         let mut found = Vec::new();
         for line in listing.lines() {
@@ -144,7 +115,7 @@ impl Program {
 
     /// The address of a function of a linked file.
     pub(crate) fn address(&mut self, out: &str, name: &str) -> u64 {
-        let listing = self.session.must(&Job::new(self.session.dir(), "nm").arg(out)).stdout;
+        let listing = self.session.must(&self.session.job("nm").arg(out)).stdout;
         let line = listing.lines().find(|line| line.split_whitespace().nth(2) == Some(name));
         let address = line.and_then(|line| line.split_whitespace().next());
         u64::from_str_radix(address.unwrap_or_else(|| panic!("no {name} in\n{listing}")), 16).unwrap()
@@ -184,7 +155,7 @@ impl Program {
     }
 
     fn stripped_size(&mut self, out: &str) -> usize {
-        self.session.must(&Job::new(self.session.dir(), "strip").arg(out).words("-o stripped"));
+        self.session.must(&self.session.job("strip").arg(out).words("-o stripped"));
         self.session.bytes("stripped").len()
     }
 }
@@ -250,73 +221,11 @@ fn threads_that_end_do_as_before_behind_every_linker() {
     }
 }
 
-/// Libraries of `unknown_code_keeps_every_entry`: a file and its text.
-const LIBRARIES: [(&str, &str); 8] = [
-    (
-        "unknown.c",
-        "#include <execinfo.h>\nint library(int (*f)(int), int x) { void *b[4]; return f(x) * backtrace(b, 4); }\n",
-    ),
-    (
-        "quiet.c",
-        "int library(int (*)(int), int);\nint quiet(void) { int (*volatile f)(int (*)(int), int) = library; return f == 0; }\n",
-    ),
-    // A library with a personality routine of its own.
-    (
-        "personality.c",
-        "void _Unwind_SetIP(void *, unsigned long);\nint quiet(void) { void (*volatile f)(void *, unsigned long) = _Unwind_SetIP; return f == 0; }\n",
-    ),
-    ("code.c", "int quiet(void) { return 0; }\n"),
-    ("interface.s", ".data\n.globl quiet\n.type quiet,@function\nquiet: .byte 0\n"),
-    ("untyped.s", ".data\n.globl quiet\nquiet: .byte 0\n"),
-    // An archive of the user with the name of the C library.
-    (
-        "find.c",
-        "#define _GNU_SOURCE\n#include <link.h>\nstatic int one(struct dl_phdr_info *i, size_t s, void *d) { return 1; }\nint find(void) { return dl_iterate_phdr(one, 0) - 1; }\n",
-    ),
-    ("tables.ld", "SECTIONS { .eh_frame : { KEEP(*(.eh_frame)) } }\nINSERT AFTER .rodata;\n"),
-];
-
-/// The name of a program, its text, words of the link, and the reason that the link prints.
-const UNKNOWN: [(&str, &str, &str, &str); 21] = [
-    ("signal", SIGNAL, "", "main -> handler calls backtrace"),
-    ("versioned", VERSIONED, "", "main -> handler calls backtrace"),
-    ("reader", READER, "", "main refers to dl_iterate_phdr, which finds the unwind tables"),
-    ("loader", LOADER, "", "main refers to dlopen, which brings in code"),
-    ("library", USES_LIBRARY, "-L. -lunknown -Wl,-rpath,$ORIGIN", "libunknown.so imports backtrace"),
-    (
-        "needed",
-        USES_QUIET,
-        "-L. -lquiet -Wl,-rpath-link,. -Wl,-rpath,$ORIGIN",
-        "libunknown.so imports backtrace",
-    ),
-    ("initialisers", WALKS_INITIALISERS, "", "main refers to __init_array_start, which calls initialisers"),
-    ("archive", USES_ARCHIVE, "own/libc.a", "refers to dl_iterate_phdr, which finds the unwind tables"),
-    (
-        "personality",
-        USES_QUIET,
-        "-L. -lpersonality -Wl,-rpath,$ORIGIN",
-        "libpersonality.so imports _Unwind_SetIP",
-    ),
-    ("filter", USES_QUIET, "-L. -lfilter -Wl,-rpath,$ORIGIN", "may run in place of libfilter.so"),
-    ("interface", USES_QUIET, "-Linterface -lcode -Wl,-rpath,$ORIGIN", "may run in place of libcode.so"),
-    ("untyped", USES_QUIET, "-Luntyped -lcode -Wl,-rpath,$ORIGIN", "may run in place of libcode.so"),
-    ("data", USES_QUIET, "-Ldata -lcode -Wl,-rpath,$ORIGIN", "may run in place of libcode.so"),
-    ("enclosing", ENCLOSING, "", "main refers to _Unwind_FindEnclosingFunction, which finds"),
-    ("header", READS_HEADER, "", "main refers to __ehdr_start, which finds the unwind tables"),
-    ("patched", PATCHED, "", "__patchable_function_entries, which lists functions"),
-    ("renamed", RENAMED, "-Wl,--defsym=trace=backtrace", "backtrace may have another name"),
-    ("asan", QUIET, "-fsanitize=address", "libasan.so.8 imports "),
-    ("ubsan", QUIET, "-fsanitize=undefined -Wl,--no-as-needed", "libubsan.so.1 imports "),
-    ("script", QUIET, "-Wl,-T,tables.ld", "the script tables.ld names .eh_frame"),
-    ("shared", QUIET, "-shared", "code outside of the link calls a shared library"),
-];
-
 #[test]
 fn unknown_code_keeps_every_entry() {
     let mut program = Program::new("unknown", "gcc", "-O2 -fPIC", &[("main.c", QUIET)]);
-    for (file, text) in LIBRARIES {
-        program.session.write(file, text);
-    }
+    let unknown = include_str!("programs/unwind_unknown.txt");
+    program.session.files(unknown, "files");
     for folder in ["interface", "untyped", "data", "own"] {
         program.session.mkdir(folder);
     }
@@ -334,9 +243,9 @@ fn unknown_code_keeps_every_entry() {
     }
     program.session.cmd("gcc -O2 -fPIC -c find.c");
     program.session.cmd("ar rc own/libc.a find.o");
-    for (name, text, mode, why) in UNKNOWN {
-        program.session.write("main.c", text);
-        program.session.cmd("gcc -c -w -fPIE -O2 -fPIC main.c -o plain/main.o");
+    for case in section(unknown, "cases") {
+        let [name, main, mode, why] = case.words.split('|').collect::<Vec<_>>().try_into().unwrap();
+        program.session.cmd(&format!("gcc -c -w -fPIE -O2 -fPIC main/{main} -o plain/main.o"));
         for linker in if name == "script" { &[Linker::Bfd][..] } else { &[Linker::Lld, Linker::Bfd] } {
             let kept = program.link("plain", *linker, mode, "kept");
             let linked = program.link("plain", *linker, &format!("{mode} {UNUSED}"), "out");
@@ -452,7 +361,7 @@ fn debug_frame_is_what_the_assembler_writes() {
             Program::new(&format!("assembler{opt}"), "gcc", &format!("{opt} -g"), &[("main.c", &text)]);
         let dir = program.session.dir().to_owned();
         let job = format!("-c -w -fPIE {opt} -g -fno-asynchronous-unwind-tables main.c -o expected.o");
-        program.session.must(&Job::new(&dir, "gcc").words(&job));
+        program.session.must(&program.session.job("gcc").words(&job));
         program.must_link(
             "plain",
             Linker::Lld,

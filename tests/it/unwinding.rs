@@ -45,8 +45,7 @@ fn entries_of_no_bytes_are_left_out_behind_mold() {
         let line = "--eh-frame-hdr first.o second.o -o out";
         session.must(&Job::new(&dir, linker.path()).words(line));
         session.check_eq(&repeated(&starts(&session.path("out"))), &left_in_plain, "of the plain link");
-        let job = Job::new(&dir, session.path("shims/ld")).by(linker);
-        session.must(&job.words(line).words("--prune-strict"));
+        session.must(&session.job("shims/ld").by(linker).words(line).words("--prune-strict"));
         session.check_eq(&repeated(&starts(&session.path("out"))), &0, linker.name());
         let bytes = session.bytes("out");
         let has = |name: &str| object::File::parse(&*bytes).unwrap().symbol_by_name(name).is_some();

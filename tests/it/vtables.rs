@@ -56,15 +56,15 @@ fn stubs(name: &str, compiler: &str, flags: &str, library: bool) -> (BTreeSet<St
     let mut line = "main.o".to_owned();
     session.must(&Job::new(&dir, compiler).words(flags).words("-c main.cpp -o main.o"));
     if library {
-        session.must(&Job::new(&dir, compiler).words("-O2 -fPIC -shared library.cpp -o libuse.so"));
+        session.cmd(&format!("{compiler} -O2 -fPIC -shared library.cpp -o libuse.so"));
         line.push_str(" -L. -luse -Wl,-rpath,$ORIGIN");
     }
     session.must(&Job::new(&dir, compiler).words(flags).words("-B plain -o plain.out").words(&line));
     let job = Job::new(&dir, compiler).words(flags).words("-B shims -o out").words(&line);
     let options = "-Wl,--prune-level=pointers -Wl,--prune-strict -Wl,--prune-report=report.json";
     session.must(&job.words(options).env("LTO_PRUNE_LINKER", &lld));
-    let plain = session.must(&Job::new(&dir, dir.join("plain.out")));
-    let pruned = session.must(&Job::new(&dir, dir.join("out")));
+    let plain = session.cmd("./plain.out");
+    let pruned = session.cmd("./out");
     session.check_eq(&pruned.stdout, &plain.stdout, "output");
     let report = session.report("report.json");
     let modules = report["modules"].as_array().unwrap();

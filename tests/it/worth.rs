@@ -1,7 +1,9 @@
 //! `--prune-worth`: a module is passed to the linker as it is if too little could be removed from it, and the report says so.
 
-use crate::run::{Job, Session};
+use crate::run::Session;
 use crate::tools::Linker;
+
+const FILES: &str = include_str!("programs/worth.txt");
 
 /// Code that is live, so that the link is large: 512 KiB.
 const LARGE: &str = "void large(void) { __asm__ volatile (\".skip 524288, 0x90\"); }\n";
@@ -9,14 +11,11 @@ const MAIN: &str =
     "int helper(int); int main(int argc, char **argv) { (void)argv; return helper(argc) - 2; }\n";
 const MAIN_OF_LARGE: &str = "void large(void);\nint helper(int);\n\
     int main(int argc, char **argv) { (void)argv; if (argc > 5) large(); return helper(argc) - 2; }\n";
-/// Its dead function refers to `mentioned`, which is in another module.
-const HELPER: &str = "int mentioned(int);\nint helper(int x) { return x + 1; }\nint dead(int x) { return mentioned(x) + 3; }\n";
 
 /// Link the main program, the helper, and a module with a function `mentioned` of so many bytes. The result says whether `dead` is in the output, and has the
 /// text of the limit `not-worth`, if the report has it.
 fn link(session: &mut Session, is_large: bool, mentioned: usize, options: &str) -> (bool, Option<String>) {
-    let dir = session.dir().to_owned();
-    session.write("helper.c", HELPER);
+    session.files(FILES, "link");
     session.write("main.c", if is_large { MAIN_OF_LARGE } else { MAIN });
     session.write("large.c", LARGE);
     session.write(
@@ -29,7 +28,7 @@ fn link(session: &mut Session, is_large: bool, mentioned: usize, options: &str) 
     }
     let objects =
         if is_large { "main.o helper.o mentioned.o large.o" } else { "main.o helper.o mentioned.o" };
-    let job = Job::new(&dir, "gcc").words("-B shims -o out -Wl,--prune-report=report.json").words(objects);
+    let job = session.job("gcc -B shims -o out -Wl,--prune-report=report.json").words(objects);
     session.must(&job.words(options).by(Linker::Lld));
     session.cmd("./out");
     let report = session.report("report.json");
@@ -66,19 +65,14 @@ fn a_cache_has_no_decision_of_a_link() {
     let mut session = Session::new("worth/cache");
     let dir = session.dir().to_owned();
     // Undecoded, the local function may be dead with the global one. It has most of the code, so that the module is looked up.
-    session.write(
-        "helper.c",
-        "static __attribute__((noinline)) int local(int x) { __asm__ volatile (\".skip 4096, 0x90\"); return x + 1; }\n\
-         int helper(int x) { return local(x); }\nint dead(int x) { __asm__ volatile (\".skip 64, 0x90\"); return x + 3; }\n",
-    );
-    session.write("main.c", MAIN_OF_LARGE);
+    session.files(FILES, "a_cache_has_no_decision_of_a_link");
     // Both of its functions are live, so that it is not decoded.
     session.write("large.c", format!("{LARGE}int other(void) {{ return 0; }}\nint (*const others[])(void) __attribute__((used, retain)) = {{ other }};\n"));
     session.cmd("gcc -O1 -c helper.c main.c large.c");
     session.shims();
     let linked = |session: &mut Session, options: &str| {
         let words = format!("-B shims main.o helper.o large.o -o out {options}");
-        let job = Job::new(&dir, "gcc").words(&words).env("XDG_CACHE_HOME", dir.join("caches"));
+        let job = session.job("gcc").words(&words).env("XDG_CACHE_HOME", dir.join("caches"));
         session.must(&job.by(Linker::Lld));
         session.bytes("out")
     };
@@ -98,7 +92,6 @@ fn a_cache_has_no_decision_of_a_link() {
 #[test]
 fn the_next_section_of_undecoded_assembly_is_kept() {
     let mut session = Session::new("worth/next-section");
-    let dir = session.dir().to_owned();
     session.write("main.c", "int first(void); int main(void) { return first() - 7; }\n");
     let function = |name: &str, code: &str| {
         format!(
@@ -113,8 +106,8 @@ fn the_next_section_of_undecoded_assembly_is_kept() {
     session.shims();
     let words =
         "-B shims main.o code.o -o out -Wl,--prune-worth=1,--prune-level=functions,--prune-why=second";
-    let linked = session.must(&Job::new(&dir, "gcc").words(words).by(Linker::Lld));
-    session.check(linked.stdout.contains("root: fall-through"), &linked.stdout);
+    let linked = session.must(&session.job("gcc").words(words).by(Linker::Lld));
+    session.says(&linked.stdout, "root: fall-through");
     session.cmd("./out");
     let defined = session.facts("out").defined;
     session.check(defined.contains("second") && !defined.contains("third"), "second alone is kept");

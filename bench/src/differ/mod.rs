@@ -4,7 +4,6 @@
 //! differences that pruning may make. A link that differs is kept with a script.
 
 mod case;
-mod drivers;
 mod feature;
 mod options;
 
@@ -221,22 +220,14 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     for tally in parallel(options.jobs, links as usize, |number| differ.run_seed(first + number as u64)) {
         total.join(tally);
     }
-    let mut good = total.findings.is_empty() && total.broken == 0;
+    let good = total.findings.is_empty() && total.broken == 0;
     let names: Vec<&str> = tools.linkers.iter().map(|l| l.0.as_str()).collect();
-    let mut body = format!(
+    let body = format!(
         "`bench differ --seed={first} --count={links} --linkers={}`: {} features. A link is pruned if its output is another file than the plain \
          one's. Explained are lines that differ, unexplained links with a line that no rule explains.\n\n{}",
         names.join(","),
         features.len(),
         total.body()
     );
-    if options.only.is_empty() && options.linkers.is_empty() {
-        let (table, left) = drivers::compare(&tools.pruner, &base.join("drivers"))?;
-        body.push_str(&format!(
-            "\nCompilers that choose their linker, with it and with the shim of its name:\n\n{table}"
-        ));
-        left.iter().for_each(|line| body.push_str(&format!("\n- `{line}`\n")));
-        good &= left.is_empty();
-    }
     publish(good, corpus, options, ("differ", "Small links of every kind, plain and pruned"), &body)
 }

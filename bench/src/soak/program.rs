@@ -27,8 +27,14 @@ pub(crate) struct Unit {
 }
 
 impl Unit {
-    pub(crate) fn new(name: String, text: String, cplus: bool) -> Unit {
-        Unit { name, text, cplus, archive: None, library: false, flags: Vec::new() }
+    /// The unit of a number. A C++ unit has the text `cxx` between the head, which opens a block `extern "C"`, and the body in such a block.
+    pub(crate) fn new(number: usize, head: &str, cxx: Option<String>, body: &str) -> Unit {
+        let text = match &cxx {
+            Some(cxx) => format!("{head}}}\n{cxx}extern \"C\" {{\n{body}}}\n"),
+            None => format!("{head}{body}"),
+        };
+        let name = format!("u{number}");
+        Unit { name, text, cplus: cxx.is_some(), archive: None, library: false, flags: Vec::new() }
     }
 }
 
@@ -329,24 +335,11 @@ pub(crate) fn generate(seed: u64) -> SoakProgram {
     for unit in 0..units {
         let declarations = generator.declarations(unit);
         let draft = &generator.drafts[unit];
-        let cplus = draft.cplus;
-        let mut text = format!("{PRELUDE}{declarations}");
-        if cplus {
-            text.push_str("}\n");
-            text.push_str(CXX);
-            text.push_str("extern \"C\" {\n");
-        }
-        if unit == 0 {
-            text.push_str(BASE);
-        }
-        text.push_str(&draft.items);
-        text.push_str(&draft.bodies);
-        if cplus {
-            text.push_str("}\n");
-        }
+        let body = [if unit == 0 { BASE } else { "" }, &draft.items, &draft.bodies].concat();
         let archive =
             (unit > 0 && archives > 0 && generator.rng.one_in(2)).then(|| generator.rng.below(archives));
-        let mut unit = Unit::new(format!("u{unit}"), text, cplus);
+        let cxx = draft.cplus.then(|| CXX.to_owned());
+        let mut unit = Unit::new(unit, &format!("{PRELUDE}{declarations}"), cxx, &body);
         unit.archive = archive;
         if unit.text.contains("unsigned inner") {
             // lld doesn't take the wish for it from the objects.

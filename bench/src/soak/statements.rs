@@ -7,30 +7,11 @@
 use std::sync::LazyLock;
 
 use super::program::{FunctionTable, Generator};
-use crate::texts::blocks;
+use crate::texts::{Template, filled, templates};
 
-/// A statement with marks to fill in, and its text at file scope.
-#[derive(Debug)]
-struct Template {
-    group: &'static str,
-    weight: usize,
-    text: String,
-    item: String,
-}
-
-static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
-    let mut all: Vec<Template> = Vec::new();
-    for block in blocks(include_str!("texts/functions.txt")) {
-        match (block.key, all.last_mut()) {
-            ("item", Some(last)) => last.item = block.text,
-            (group, _) => {
-                let weight = block.words.parse().unwrap_or(1);
-                all.push(Template { group, weight, text: block.text, item: String::new() });
-            }
-        }
-    }
-    all
-});
+/// Statements by group, each with its weight, and `item`: its text at file scope.
+static TEMPLATES: LazyLock<Vec<Template>> =
+    LazyLock::new(|| templates(include_str!("texts/functions.txt"), &["item"]));
 
 impl Generator {
     fn variable(&mut self) -> &'static str {
@@ -162,8 +143,7 @@ impl Generator {
             2 | 3 => format!("x += {};\n", self.call(f)),
             4 | 5 => self.template(f, depth, &["simple"]),
             6..=8 => self.switch(f, depth),
-            9 => self.sparse_switch(f, depth),
-            10 => {
+            9 => {
                 let (t, e) = (self.table(f), self.expression(1));
                 let (name, n) = (t.name, t.len);
                 match t.structs {
@@ -171,10 +151,8 @@ impl Generator {
                     false => format!("x += {name}[{e} % {n}u](y, z);\n"),
                 }
             }
-            11 => self.heap_table(f),
-            12 if !cplus => self.computed_goto(f, depth),
-            13 => self.array_walk(),
-            14 => self.switch_to_value(f),
+            10 => self.heap_table(f),
+            11 if !cplus => self.computed_goto(f, depth),
             // In C++ labels as values may not skip constructors.
             _ => self.template(f, depth, if cplus { &["deep"] } else { &["deep", "C"] }),
         }
@@ -182,37 +160,31 @@ impl Generator {
 
     /// A template of these groups, with all marks filled in.
     fn template(&mut self, f: usize, depth: usize, groups: &[&str]) -> String {
-        let fit = |t: &&Template| groups.contains(&t.group);
+        let fit = |t: &&Template| groups.contains(&t.key);
+        let weight = |t: &Template| t.words.parse().unwrap_or(1);
         let all: Vec<&Template> =
-            TEMPLATES.iter().filter(fit).flat_map(|t| std::iter::repeat_n(t, t.weight)).collect();
+            TEMPLATES.iter().filter(fit).flat_map(|t| std::iter::repeat_n(t, weight(t))).collect();
         let template = *self.rng.pick(&all);
         let number = self.fresh();
-        let item = self.fill(&template.item, f, depth, number);
+        let item = self.fill(template.part("item"), f, depth, number);
         let unit = self.functions[f].unit;
         self.drafts[unit].items.push_str(&item);
         self.fill(&template.text, f, depth, number)
     }
 
     fn fill(&mut self, text: &str, f: usize, depth: usize, number: usize) -> String {
-        let mut pieces = text.split('@');
-        let mut out = pieces.next().unwrap_or_default().to_owned();
-        for piece in pieces {
-            let (mark, rest) = piece.split_at(1);
-            out.push_str(&match mark {
-                "E" => self.expression(1),
-                "C" => self.call(f),
-                "F" => self.callee(f),
-                "N" => number.to_string(),
-                "K" => self.rng.literal(),
-                "R" => self.rng.range(2, 6).to_string(),
-                "D" => self.rng.below(8).to_string(),
-                "S" => self.statement(f, depth.saturating_sub(1)),
-                "L" => if self.functions[f].live { "live" } else { "dead" }.to_owned(),
-                _ => "tail of a string".get(self.rng.below(12)..).unwrap_or_default().to_owned(),
-            });
-            out.push_str(rest);
-        }
-        out
+        filled(text, |mark| match mark {
+            "E" => self.expression(1),
+            "C" => self.call(f),
+            "F" => self.callee(f),
+            "N" => number.to_string(),
+            "K" => self.rng.literal(),
+            "R" => self.rng.range(2, 6).to_string(),
+            "D" => self.rng.below(8).to_string(),
+            "S" => self.statement(f, depth.saturating_sub(1)),
+            "L" => if self.functions[f].live { "live" } else { "dead" }.to_owned(),
+            _ => "tail of a string".get(self.rng.below(12)..).unwrap_or_default().to_owned(),
+        })
     }
 
     /// A table that is copied to the heap and called from there.
@@ -224,24 +196,6 @@ impl Generator {
         format!(
             "{{ {kind} *copy = ({kind} *)malloc(sizeof {name}); memcpy((void *)copy, (const void *)&{name}[0], sizeof {name}); \
              x += copy[y % {n}u]{member}(x, z); free((void *)copy); }}\n"
-        )
-    }
-
-    /// Loops whose pointers begin before their array or end past it.
-    fn array_walk(&mut self) -> String {
-        let (id, n, k) = (self.fresh(), self.rng.range(6, 20), self.rng.range(1, 5));
-        let values: Vec<String> = (0..n).map(|_| self.rng.below(100).to_string()).collect();
-        let (constant, mutate) = if self.rng.one_in(2) { ("const ", "") } else { ("", "w[0] += x;") };
-        let w = format!("walk{id}");
-        let loops = match self.rng.below(3) {
-            0 => format!("for ({constant}unsigned *p = {w}; p != {w} + {n}; p++) x = x * 3u + *p;"),
-            1 => format!("for (int i = {k}; i < {k} + {n}; i++) x = x * 3u + {w}[i - {k}];"),
-            _ => format!("for ({constant}unsigned *p = {w} + {n}; p-- != {w};) x = x * 3u + *p;"),
-        };
-        format!(
-            "{{ static {constant}unsigned {w}[{n}] = {{{}}}; {} {loops} }}\n",
-            values.join(", "),
-            mutate.replace('w', &w)
         )
     }
 
@@ -286,46 +240,6 @@ impl Generator {
             out.push_str(&format!("default: {s}"));
         }
         out.push_str("}\n");
-        out
-    }
-
-    fn sparse_switch(&mut self, f: usize, depth: usize) -> String {
-        let e = self.expression(2);
-        let mut out = format!("switch ({e}) {{\n");
-        let mut label = 0;
-        for _ in 0..self.rng.range(3, 9) {
-            label += 1 + self.rng.below(300);
-            let s = self.statement(f, depth - 1);
-            out.push_str(&format!("case {label}: {s}break;\n"));
-        }
-        out.push_str("default: z++;\n}\n");
-        out
-    }
-
-    /// A switch that only chooses a value: tables of numbers, strings or functions, which in PIC clang makes relative.
-    fn switch_to_value(&mut self, f: usize) -> String {
-        let n = self.rng.range(5, 10);
-        let (kind, what) = *self.rng.pick(&[(0, "const char *"), (1, "fn "), (2, "unsigned ")]);
-        let e = self.expression(1);
-        let v = format!("chosen{}", self.fresh());
-        let mut out = format!("{{ {what}{v}; switch ({e} % {n}u) {{\n");
-        for i in 0..n {
-            let value = match kind {
-                0 => format!("\"choice {} of {v}\"", i * 7),
-                1 => self.callee(f),
-                _ => self.rng.literal(),
-            };
-            out.push_str(&if i + 1 == n {
-                format!("default: {v} = {value};\n")
-            } else {
-                format!("case {i}: {v} = {value}; break;\n")
-            });
-        }
-        out.push_str(&match kind {
-            0 => format!("}} x = hash_text(x, {v}); }}\n"),
-            1 => format!("}} x += {v}(y, z); }}\n"),
-            _ => format!("}} x ^= {v}; }}\n"),
-        });
         out
     }
 

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use super::program::{SoakProgram, Unit};
 use crate::rng::Rng;
-use crate::texts::blocks;
+use crate::texts::{Template, filled, templates};
 
 const PRELUDE: &str = include_str!("texts/unwind-prelude.h");
 /// The first unit defines these for all units.
@@ -17,34 +17,13 @@ const CXX: &str = include_str!("texts/unwind-cxx.hpp");
 const LIBRARY: &str = include_str!("texts/unwind-library.hpp");
 const CATCH_ALL: &str = "catch (abi::__forced_unwind &) { throw; } catch (...) { r += 5u; puts(\"any\"); }";
 
-/// A statement: starts of unwindings, frames on the stack, and handlers.
+/// Statements: starts of unwindings, frames on the stack, and handlers. The key is the effect: `Passes` (an exception of the callee comes
+/// out), `Catches` or `Throws`. The words are the property that it needs, see [`UnwindGenerator::fits`]. `item` stands before the function.
 ///
-/// In its texts `@G` is a function that may be called, `@Q` one that lets no exception out, `@N` a number that occurs once, `@K` a literal, and
+/// In the texts `@G` is a function that may be called, `@Q` one that lets no exception out, `@N` a number that occurs once, `@K` a literal, and
 /// `@C` handlers of everything but forced unwinding. `r` is the result so far, `a` and `b` are the parameters.
-#[derive(Debug)]
-struct Statement {
-    /// The property of the program or unit that it needs, see [`UnwindGenerator::fits`].
-    needs: &'static str,
-    /// `Passes` (an exception of the callee comes out), `Catches` or `Throws`.
-    effect: &'static str,
-    /// It stands before the function, at file scope.
-    item: String,
-    text: String,
-}
-
-static STATEMENTS: LazyLock<Vec<Statement>> = LazyLock::new(|| {
-    let mut all: Vec<Statement> = Vec::new();
-    for block in blocks(include_str!("texts/unwind.txt")) {
-        match (block.key, all.last_mut()) {
-            ("item", Some(last)) => last.item = block.text,
-            (effect, _) => {
-                let text = block.text.trim_end_matches('\n').to_owned();
-                all.push(Statement { needs: block.words, effect, item: String::new(), text });
-            }
-        }
-    }
-    all
-});
+static STATEMENTS: LazyLock<Vec<Template>> =
+    LazyLock::new(|| templates(include_str!("texts/unwind.txt"), &["item"]));
 
 #[derive(Debug, Clone, Copy)]
 struct UnitKind {
@@ -76,8 +55,8 @@ impl UnwindGenerator {
         self.features.contains(feature)
     }
 
-    fn fits(&self, statement: &Statement, kind: UnitKind) -> bool {
-        match statement.needs {
+    fn fits(&self, statement: &Template, kind: UnitKind) -> bool {
+        match statement.words {
             "Cxx" => kind.cplus,
             "Throw" => kind.exceptions && self.has("Throw"),
             "Library" => kind.exceptions && self.has("Throw") && kind.library_headers,
@@ -98,26 +77,19 @@ impl UnwindGenerator {
 
     /// Fill in a text. The result says too whether an exception may come out of a callee that is not quiet.
     fn fill(&mut self, from: usize, text: &str, serial: usize) -> (String, bool) {
-        let (mut out, mut throws) = (String::new(), false);
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once('@') {
-            out.push_str(before);
-            let (what, after) = after.split_at(1);
-            rest = after;
-            match what {
-                "G" | "Q" => {
-                    let callee = self.callee(from, what == "Q");
-                    throws |= callee.is_some_and(|callee| self.functions[callee].throws);
-                    out.push_str(&callee.map_or("simple".to_owned(), |callee| format!("f{callee}")));
-                }
-                "N" => out.push_str(&serial.to_string()),
-                "K" => out.push_str(&self.rng.literal()),
-                "C" => out.push_str(CATCH_ALL),
-                _ => out.push_str(&format!("@{what}")),
+        let mut throws = false;
+        let text = filled(text, |mark| match mark {
+            "G" | "Q" => {
+                let callee = self.callee(from, mark == "Q");
+                throws |= callee.is_some_and(|callee| self.functions[callee].throws);
+                callee.map_or("simple".to_owned(), |callee| format!("f{callee}"))
             }
-        }
-        out.push_str(rest);
-        (out, throws)
+            "N" => serial.to_string(),
+            "K" => self.rng.literal(),
+            "C" => CATCH_ALL.to_owned(),
+            _ => format!("@{mark}"),
+        });
+        (text, throws)
     }
 
     /// The text of a function and of the declarations before it.
@@ -128,14 +100,14 @@ impl UnwindGenerator {
         for _ in 0..self.rng.range(1, 4) {
             // Half of the statements are about unwinding where something fits.
             let about = self.rng.one_in(2);
-            let all: Vec<&Statement> =
-                STATEMENTS.iter().filter(|s| self.fits(s, kind) && (!about || own(s.needs))).collect();
+            let all: Vec<&Template> =
+                STATEMENTS.iter().filter(|s| self.fits(s, kind) && (!about || own(s.words))).collect();
             let statement = if all.is_empty() { &STATEMENTS[0] } else { *self.rng.pick(&all) };
             self.serial += 1;
             let serial = self.serial;
-            let (item, item_throws) = self.fill(index, &statement.item, serial);
-            let (text, text_throws) = self.fill(index, &statement.text, serial);
-            self.functions[index].throws |= match statement.effect {
+            let (item, item_throws) = self.fill(index, statement.part("item"), serial);
+            let (text, text_throws) = self.fill(index, statement.text.trim_end_matches('\n'), serial);
+            self.functions[index].throws |= match statement.key {
                 "Passes" => item_throws || text_throws,
                 "Catches" => false,
                 _ => true,
@@ -249,16 +221,9 @@ pub(crate) fn generate(seed: u64) -> SoakProgram {
             let storage = if f.global { "" } else { "UNUSED static " };
             text.push_str(&format!("{storage}unsigned f{i}(unsigned a, unsigned b);\n"));
         }
-        if kind.cplus {
-            text.push_str("}\n");
-            text.push_str(if kind.library_headers { LIBRARY } else { "" });
-            text.push_str(CXX);
-            text.push_str("extern \"C\" {\n");
-        }
-        text.push_str(if unit == 0 { BASE } else { "" });
-        text.extend(bodies.iter().map(String::as_str));
-        text.push_str(if kind.cplus { "}\n" } else { "" });
-        let mut made = Unit::new(format!("u{unit}"), text, kind.cplus);
+        let body = [if unit == 0 { BASE } else { "" }, &bodies.concat()].concat();
+        let cxx = format!("{}{CXX}", if kind.library_headers { LIBRARY } else { "" });
+        let mut made = Unit::new(unit, &text, kind.cplus.then_some(cxx), &body);
         made.library = library == Some(unit);
         made.archive = (unit > 0 && archives > 0 && generator.rng.one_in(2)).then_some(0);
         let rng = &mut generator.rng;

@@ -6,19 +6,12 @@ use std::process::Command;
 use summaries::native::significance::{Addresses, addresses};
 use summaries::{Granularity, ModuleSummary};
 
+use super::planner::{emitted, verified};
 use super::tools::{Workshop, run};
 use crate::emit::object::rewrite;
 use crate::plan::{Action, ModulePlan};
-use crate::verify;
 
-const SOURCE: &str = "#define F __attribute__((noipa))\n\
-    extern int far(int), compared(int);\n\
-    F static int called(int x) { return far(x) * 3 + 1; }\n\
-    F int global(int x) { return far(x) * 5 + 1; }\n\
-    F static int kept(int x) { return far(x) * 7 + 1; }\n\
-    F static void *self(void) { return (void *)self; }\n\
-    int (*pointer)(int) = kept;\nconst int constant = 3;\n\
-    int all(int x) { return called(x) + global(x) + kept(x) + (self() != 0) + (compared == pointer) + constant; }\n";
+const SOURCE: &str = include_str!("addrsig_source.c");
 
 /// A plan that keeps all and folds as much as possible.
 fn plan(object: &[u8], summary: &ModuleSummary) -> ModulePlan {
@@ -56,8 +49,7 @@ fn all_is_listed_but_what_is_only_called() {
         &["-Os", "-fPIC", "-fno-semantic-interposition", "-fcf-protection"],
     ] {
         let (object, summary, plan) = compiled(&shop, flags);
-        let new = rewrite(&object, &summary, &plan).unwrap();
-        verify::object("a.o", &object, &new, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
+        let new = emitted(&object, &summary, &plan);
         let names = listed(&shop, &new);
         for name in ["kept", "self", "pointer", "constant", "compared"] {
             assert!(names.contains(name), "{flags:?} {name}: {names:?}");
@@ -78,12 +70,8 @@ fn all_is_listed_but_what_is_only_called() {
         // Without a table the object does not change.
         let without = ModulePlan { addresses: None, ..plan };
         let same = rewrite(&object, &summary, &without).unwrap();
-        assert!(
-            verify::object("a.o", &object, &same, &verify::ExpectedObject::new(&summary, &without)).is_ok()
-        );
-        assert!(
-            verify::object("a.o", &object, &new, &verify::ExpectedObject::new(&summary, &without)).is_err()
-        );
+        assert!(verified(&object, &same, &summary, &without).is_ok());
+        assert!(verified(&object, &new, &summary, &without).is_err());
     }
 }
 
@@ -106,9 +94,7 @@ fn verification_refuses_a_table_that_leaves_too_much_out() {
     let shop = Workshop::new();
     let flags = ["-O2", "-fPIE", "-ffunction-sections", "-fdata-sections"];
     let (object, summary, plan) = compiled(&shop, &flags);
-    let good = rewrite(&object, &summary, &plan).unwrap();
-    let expected = verify::ExpectedObject::new(&summary, &plan);
-    verify::object("a.o", &object, &good, &expected).unwrap();
+    let good = emitted(&object, &summary, &plan);
     let range = summaries::native::find_section(&good, b".llvm_addrsig").unwrap();
     // Every entry is a byte here; another one instead of it leaves it out.
     assert!(range.len() > 5 && good[range.clone()].iter().all(|b| *b < 0x80));
@@ -122,7 +108,7 @@ fn verification_refuses_a_table_that_leaves_too_much_out() {
             bad[(at + 1 - count).max(range.start)..=at].fill(other);
             let lost: Vec<String> = names.difference(&listed(&shop, &bad)).cloned().collect();
             let last = lost.iter().find(|n| ["compared", "kept", "pointer", "self"].contains(&n.as_str()));
-            let outcome = verify::object("a.o", &object, &bad, &expected).map_err(|e| e.to_string());
+            let outcome = verified(&object, &bad, &summary, &plan);
             if let (Some(name), Err(error)) = (last, outcome) {
                 assert!(
                     error.contains("left out")
@@ -137,23 +123,23 @@ fn verification_refuses_a_table_that_leaves_too_much_out() {
     assert_eq!(refused.len(), 4, "{refused:?} of {names:?}");
     let mut bad = good.clone();
     bad[range.start] = 0x7f;
-    assert!(verify::object("a.o", &object, &bad, &expected).is_err(), "a symbol that is not there");
+    assert!(verified(&object, &bad, &summary, &plan).is_err(), "a symbol that is not there");
     let mut bad = good.clone();
     bad[range.end - 1] |= 0x80;
-    assert!(verify::object("a.o", &object, &bad, &expected).is_err(), "half an entry");
+    assert!(verified(&object, &bad, &summary, &plan).is_err(), "half an entry");
     // A plan that folds what it must not.
     for name in [".text.kept", ".text.self"] {
         let mut wrong = plan.clone();
         let atom = summary.atoms.iter().position(|a| summary.name(a.name) == name.as_bytes()).unwrap();
         wrong.addresses.as_mut().unwrap().foldable[atom] = true;
         let bad = rewrite(&object, &summary, &wrong).unwrap();
-        let outcome = verify::object("a.o", &object, &bad, &verify::ExpectedObject::new(&summary, &wrong));
+        let outcome = verified(&object, &bad, &summary, &wrong);
         assert!(outcome.is_err(), "{name}");
     }
     let mut wrong = plan.clone();
     wrong.addresses.as_mut().unwrap().mentioned.fill(false);
     let bad = rewrite(&object, &summary, &wrong).unwrap();
-    assert!(verify::object("a.o", &object, &bad, &verify::ExpectedObject::new(&summary, &wrong)).is_err());
+    assert!(verified(&object, &bad, &summary, &wrong).is_err());
     // No table at all.
-    assert!(verify::object("a.o", &object, &object, &expected).is_err());
+    assert!(verified(&object, &object, &summary, &plan).is_err());
 }

@@ -7,11 +7,10 @@ use std::process::Command;
 use object::{Object, ObjectSection};
 use summaries::{Granularity, native};
 
-use super::planner::{Program, plan};
+use super::planner::{discard_group, emitted, plan, verified};
 use super::tools::{Workshop, run};
 use crate::emit::object::rewrite;
 use crate::plan::{Action, ModulePlan, SymbolFlags};
-use crate::verify;
 
 /// Name and (address, size) of every function of an executable that has a size, where the name is unique.
 fn functions(exe: &Path) -> BTreeMap<String, (u64, u64)> {
@@ -33,17 +32,15 @@ fn places_before_divided_data() {
     let source = include_str!("../../../fixtures/fn_debug_before_data/main.c");
     let object = shop.compile("gcc", "main.c", source, &["-O3", "-g"]);
     let summary = native::extract_at(&object, Granularity::Functions);
-    let plan = plan(std::slice::from_ref(&summary), &["main"]).remove(0);
-    let expected = verify::ExpectedObject::new(&summary, &plan);
-    let emitted = rewrite(&object, &summary, &plan).unwrap();
-    verify::object("main.o", &object, &emitted, &expected).unwrap();
+    let plan = plan(&summary, &["main"]);
+    let emitted = emitted(&object, &summary, &plan);
     let file = object::File::parse(emitted.as_slice()).unwrap();
     let (start, size) = file.section_by_name(".rela.debug_loclists").unwrap().file_range().unwrap();
     let mut entries = (start as usize..(start + size) as usize).step_by(24);
     let at = entries.find(|at| emitted[at + 16..at + 24] == (-4i64).to_le_bytes()).unwrap();
     let mut damaged = emitted.clone();
     damaged[at + 16..at + 24].copy_from_slice(&(-8i64).to_le_bytes());
-    let error = verify::object("main.o", &object, &damaged, &expected).unwrap_err().to_string();
+    let error = verified(&object, &damaged, &summary, &plan).unwrap_err();
     assert!(error.contains("means no place of a part"), "{error}");
 }
 
@@ -126,10 +123,8 @@ fn lists_say_the_same_of_what_stays() {
                 &flags,
             );
             let summary = native::extract_at(&object, Granularity::Functions);
-            let plan = plan(std::slice::from_ref(&summary), &["main"]).remove(0);
-            let pruned = rewrite(&object, &summary, &plan).unwrap();
-            verify::object("main.o", &object, &pruned, &verify::ExpectedObject::new(&summary, &plan))
-                .unwrap();
+            let plan = plan(&summary, &["main"]);
+            let pruned = emitted(&object, &summary, &plan);
             let link = |name: &str, bytes: &[u8]| {
                 let exe = shop.link("g++", "lld", &[("main.o".to_owned(), bytes.to_vec())], &["-no-pie"]);
                 let kept = shop.path(name);
@@ -190,9 +185,8 @@ fn values_for_dropped_targets_are_those_of_lld() {
     let shop = Workshop::new();
     let object = shop.compile("clang-19", "t.s", &references_to_dead(), &[]);
     let summary = native::extract(&object);
-    let plan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
-    let pruned = rewrite(&object, &summary, &plan).unwrap();
-    verify::object("t.o", &object, &pruned, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
+    let plan = plan(&summary, &["_start"]);
+    let pruned = emitted(&object, &summary, &plan);
     let link = |name: &str, bytes: &[u8], flag: &str| {
         let input = shop.write(&format!("{name}.o"), bytes);
         let output = shop.path(name);
@@ -211,16 +205,11 @@ fn values_for_dropped_targets_are_those_of_lld() {
 #[test]
 fn compressed_sections_get_the_same_values_on_every_linker() {
     let shop = Workshop::new();
-    let source = ".section .text.dead,\"ax\",@progbits\n.space 16\ndead: ret\n\
-        .section .text._start,\"ax\",@progbits\n.globl _start\n_start: ret\n\
-        .section .debug_ranges,\"\",@progbits\n.quad dead\n.quad dead+8\n.quad _start\n.zero 4096\n\
-        .section .debug_names,\"\",@progbits\n.quad dead\n.long dead+8\n.zero 4096\n\
-        .section .debug_info,\"\",@progbits\n.quad dead+4\n.long dead\n.short dead\n.byte dead\n.zero 4096\n";
+    let source = include_str!("debug_compressed.s");
     let object = shop.compile("clang-19", "t.s", source, &["-gz=zlib"]);
     let summary = native::extract(&object);
-    let plan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
-    let pruned = rewrite(&object, &summary, &plan).unwrap();
-    verify::object("t.o", &object, &pruned, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
+    let plan = plan(&summary, &["_start"]);
+    let pruned = emitted(&object, &summary, &plan);
     let input = shop.write("t.o", &pruned);
     for linker in ["ld.lld-19", "ld.bfd", "ld.gold", "mold"] {
         let output = shop.path(linker);
@@ -240,25 +229,17 @@ fn compressed_sections_get_the_same_values_on_every_linker() {
 fn a_debug_section_keeps_references_to_what_lives_elsewhere() {
     // Two modules define the same inline variable; the debug information of both means the one that is linked.
     let shop = Workshop::new();
-    let source = "inline int shared = 5; int NAME() { return ++shared; }";
-    let text = |name| source.replace("NAME", name);
-    let objects = vec![
-        ("a.o".to_owned(), shop.compile("g++", "a.cc", &text("a"), &["-g", "-O1", "-ffunction-sections"])),
-        ("b.o".to_owned(), shop.compile("g++", "b.cc", &text("b"), &["-g", "-O1", "-ffunction-sections"])),
-        (
-            "m.o".to_owned(),
-            shop.compile("g++", "m.cc", "int a(); int b(); int main() { return a() + b() - 13; }", &["-O1"]),
-        ),
-    ];
-    let program = Program::new(objects, &["main"]);
-    let pruned = program.pruned();
-    let symbols = run(Command::new("readelf").arg("-sW").arg(shop.write("b.o", &pruned[1].1)));
+    let source = "inline int shared = 5; int b() { return ++shared; }";
+    let object = shop.compile("g++", "b.cc", source, &["-g", "-O1", "-ffunction-sections"]);
+    let summary = native::extract(&object);
+    let mut plan = plan(&summary, &["_Z1bv"]);
+    discard_group(&summary, &mut plan, b"shared");
+    let pruned = shop.write("b.o", emitted(&object, &summary, &plan));
+    let symbols = run(Command::new("readelf").arg("-sW").arg(&pruned));
     assert!(symbols.lines().any(|l| l.contains("UND shared")), "{symbols}");
-    let relocations = run(Command::new("readelf").arg("-rW").arg(shop.path("b.o")));
+    let relocations = run(Command::new("readelf").arg("-rW").arg(pruned));
     let debug = relocations.split(".rela.debug_info").nth(1).unwrap();
     assert!(debug.lines().any(|l| l.contains(" shared")), "{relocations}");
-    let exe = shop.link("g++", "lld", &pruned, &[]);
-    run(&mut Command::new(exe));
 }
 
 #[test]
@@ -269,7 +250,7 @@ fn nothing_is_written_where_the_plan_says_nothing() {
         .section .text.dead,\"ax\",@progbits\ndead: ret\n";
     let object = shop.compile("gcc", "t.s", source, &[]);
     let summary = native::extract(&object);
-    let mut plan: ModulePlan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
+    let mut plan: ModulePlan = plan(&summary, &["_start"]);
     assert!(plan.atoms.contains(&Action::Drop));
     plan.symbols.clear();
     let has_reference = |bytes: &[u8]| {

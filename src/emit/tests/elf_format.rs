@@ -5,7 +5,7 @@ use std::process::Command;
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags};
 use summaries::{ModuleSummary, native};
 
-use super::planner::plan;
+use super::planner::{discard_group, emitted, keeps_all, plan, verified};
 use super::tools::{LINKERS, Workshop, run};
 use crate::emit::object::rewrite;
 use crate::plan::{Action, ModulePlan, SymbolFlags};
@@ -15,9 +15,8 @@ use crate::verify;
 fn prune(bytes: &[u8]) -> (ModuleSummary, ModulePlan, Vec<u8>) {
     let summary = native::extract(bytes);
     assert!(summary.limits.is_empty(), "{:?}", summary.limits);
-    let plan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
-    let pruned = rewrite(bytes, &summary, &plan).unwrap();
-    verify::object("t.o", bytes, &pruned, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
+    let plan = plan(&summary, &["_start"]);
+    let pruned = emitted(bytes, &summary, &plan);
     (summary, plan, pruned)
 }
 
@@ -79,8 +78,7 @@ fn keeping_everything_changes_nothing() {
         let summary = native::extract(&object);
         let keep = vec![Action::Keep; summary.atoms.len()];
         let plan = ModulePlan { atoms: keep, ..ModulePlan::default() };
-        let same = rewrite(&object, &summary, &plan).unwrap();
-        verify::object("k.o", &object, &same, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
+        let same = emitted(&object, &summary, &plan);
         assert_eq!(native::extract(&same), {
             let mut again = native::extract(&same);
             (again.symbols, again.references) = (summary.symbols.clone(), summary.references.clone());
@@ -104,7 +102,7 @@ fn visibility_of_a_dropped_symbol_reaches_the_linker() {
         .hidden far\n.section .text._start,\"ax\",@progbits\n.globl _start\n_start: ret\n";
     let object = assemble(&shop, source);
     let summary = native::extract(&object);
-    let mut plan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
+    let mut plan = plan(&summary, &["_start"]);
     plan.symbols.clear();
     let text = symbol_lines(&shop, &rewrite(&object, &summary, &plan).unwrap());
     for name in ["hid", "far"] {
@@ -116,7 +114,7 @@ fn visibility_of_a_dropped_symbol_reaches_the_linker() {
     let pruned = rewrite(&object, &summary, &plan).unwrap();
     let text = symbol_lines(&shop, &pruned);
     assert!(!text.contains("hid") && !text.contains("far"), "{text}");
-    verify::object("t.o", &object, &pruned, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
+    verified(&object, &pruned, &summary, &plan).unwrap();
 }
 
 #[test]
@@ -133,7 +131,7 @@ fn a_reference_without_definition_is_an_error() {
             }
         }
     };
-    let mut plan = ModulePlan { atoms: vec![Action::Keep; summary.atoms.len()], ..ModulePlan::default() };
+    let mut plan = keeps_all(&summary);
     drop(b".text.d", &mut plan);
     let error = rewrite(&object, &summary, &plan).unwrap_err();
     assert_eq!(error.symbol.as_deref(), Some("dead"), "{error}");
@@ -165,7 +163,7 @@ fn section_names_outside_of_the_file_are_an_error() {
     let shop = Workshop::new();
     let mut object = assemble(&shop, ".globl _start\n_start: ret\n");
     let summary = native::extract(&object);
-    let plan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
+    let plan = plan(&summary, &["_start"]);
     let file = object::File::parse(&*object).unwrap();
     let names = file.sections().find(|s| s.name() == Ok(".strtab")).unwrap().index().0;
     drop(file);
@@ -245,7 +243,7 @@ fn unwind_of_a_kept_function_with_a_dropped_table_is_an_error() {
         .section .text._start,\"ax\",@progbits\n.globl _start\n_start:\n.cfi_startproc\n.cfi_lsda 0x1b, lsda\nret\n.cfi_endproc\n";
     let object = assemble(&shop, source);
     let summary = native::extract(&object);
-    let mut plan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
+    let mut plan = plan(&summary, &["_start"]);
     for (atom, action) in summary.atoms.iter().zip(&mut plan.atoms) {
         if summary.name(atom.name) == b".gcc_except_table" {
             assert_eq!(*action, Action::Keep);
@@ -259,12 +257,7 @@ fn unwind_of_a_kept_function_with_a_dropped_table_is_an_error() {
 #[test]
 fn index_tables_are_renumbered() {
     let shop = Workshop::new();
-    let source = ".section .text._start,\"ax\",@progbits\n.globl _start\n_start: call a\ncall b\nud2\n\
-        .section .text.dead,\"ax\",@progbits\n.globl dead\ndead: call c\nud2\n\
-        .section .text.a,\"ax\",@progbits\n.globl a\na: ret\n.section .text.b,\"ax\",@progbits\n.globl b\nb: ret\n\
-        .section .text.c,\"ax\",@progbits\n.globl c\nc: ret\n\
-        .cg_profile _start, a, 10\n.cg_profile dead, c, 20\n.cg_profile dead, a, 30\n.cg_profile _start, b, 40\n\
-        .addrsig\n.addrsig_sym dead\n.addrsig_sym b\n.addrsig_sym c\n.addrsig_sym a\n";
+    let source = include_str!("index_tables.s");
     let (_, _, pruned) = prune(&assemble(&shop, source));
     let path = shop.write("p.o", &pruned);
     let text = run(Command::new("llvm-readobj-19").args(["--cg-profile", "--addrsig"]).arg(&path));
@@ -292,24 +285,17 @@ fn index_tables_are_renumbered() {
 #[test]
 fn groups_shrink() {
     let shop = Workshop::new();
-    let source = ".section .text._start,\"ax\",@progbits\n.globl _start\n_start: call f\n\
-        .section .text.f,\"axG\",@progbits,sig,comdat\n.weak f\nf: ret\n\
-        .section .text.g,\"axG\",@progbits,sig,comdat\n.weak g\ng: call f\n\
-        .section .text.h,\"axG\",@progbits,h,comdat\n.weak h\nh: call f\n\
-        .section .text.i,\"axG\",@progbits,i,comdat\n.weak i\ni: ret\n\
-        .section .data.i,\"awG\",@progbits,i,comdat\n.weak j\nj: .quad i\n\
-        .section .text._start\n.quad j-.\n";
+    let source = include_str!("groups.s");
     let object = assemble(&shop, source);
     let summary = native::extract(&object);
-    let mut plan = plan(std::slice::from_ref(&summary), &["_start"]).remove(0);
+    let mut plan = plan(&summary, &["_start"]);
     // The group's own name may go with its section: drop `i`, nothing refers to it but data that is made to go too.
     for (atom, action) in summary.atoms.iter().zip(&mut plan.atoms) {
         if [&b".text.g"[..], b".text.h"].contains(&summary.name(atom.name)) {
             *action = Action::Drop;
         }
     }
-    let pruned = rewrite(&object, &summary, &plan).unwrap();
-    verify::object("t.o", &object, &pruned, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
+    let pruned = emitted(&object, &summary, &plan);
     let text = run(Command::new("readelf").arg("-gW").arg(shop.write("g.o", &pruned)));
     assert!(text.contains("[sig] contains 1 sections") && !text.contains("[h]"), "{text}");
     assert!(text.contains("[i] contains 3 sections"), "{text}");
@@ -320,12 +306,8 @@ fn groups_shrink() {
     };
     assert!(grouped(".text.f"));
     // A group that another module's group replaces is dropped as a whole. References to it become undefined.
-    let group = summary.groups.iter().find(|g| summary.symbol_name(g.signature) == b"i").unwrap();
-    plan.discarded_groups = vec![group.section];
-    group.members.iter().for_each(|m| plan.atoms[m.index()] = Action::Drop);
-    plan.symbols = vec![SymbolFlags::PREVAILS_ELSEWHERE; summary.symbols.len()];
-    let pruned = rewrite(&object, &summary, &plan).unwrap();
-    verify::object("t.o", &object, &pruned, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
+    discard_group(&summary, &mut plan, b"i");
+    let pruned = emitted(&object, &summary, &plan);
     let line = symbol_lines(&shop, &pruned);
     assert!(line.lines().any(|l| l.contains("WEAK") && l.ends_with("UND j")), "{line}");
 }

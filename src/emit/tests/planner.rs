@@ -1,188 +1,88 @@
-//! A planner for tests: first definition wins, first group wins, everything else by reachability.
-//!
-//! It does not model archives and shared libraries, so programs have a few objects only.
+//! A planner for tests, of one module: all that the roots reach is kept.
 
-use std::collections::{BTreeMap, BTreeSet};
+use summaries::{Atom, AtomIdx, AtomKind, Binding, Definition, ModuleSummary, Symbol, Target, atom_flags};
 
-use summaries::{
-    AtomIdx, AtomKind, Binding, Definition, ModuleSummary, SymbolIdx, Target, atom_flags, native,
-};
-
-use super::tools::Workshop;
 use crate::emit::object::rewrite;
 use crate::plan::{Action, ModulePlan, SymbolFlags};
 use crate::verify;
 
-/// A program of a few objects, with a plan for each.
-#[derive(Debug)]
-pub(super) struct Program {
-    pub(super) objects: Vec<(String, Vec<u8>)>,
-    pub(super) summaries: Vec<ModuleSummary>,
-    pub(super) plans: Vec<ModulePlan>,
-}
-
-fn definition_rank(summary: &ModuleSummary, symbol: usize) -> Option<(u8, AtomIdx)> {
-    let s = &summary.symbols[symbol];
-    match s.definition {
-        Definition::Atom(a) if s.binding == Binding::Weak => Some((1, a)),
-        Definition::Atom(a) => Some((2, a)),
-        Definition::Common(a) => Some((0, a)),
+/// The plan of a program of one module that needs nothing but these names.
+pub(super) fn plan(summary: &ModuleSummary, roots: &[&str]) -> ModulePlan {
+    let atom_of = |symbol: &Symbol| match symbol.definition {
+        Definition::Atom(atom) | Definition::Common(atom) => Some(atom),
         _ => None,
-    }
-}
-
-impl Program {
-    /// Plan the objects as if `roots` were all that the program needs.
-    pub(super) fn new(objects: Vec<(String, Vec<u8>)>, roots: &[&str]) -> Self {
-        let summaries: Vec<ModuleSummary> = objects.iter().map(|(_, b)| native::extract(b)).collect();
-        for (summary, (name, _)) in summaries.iter().zip(&objects) {
-            assert!(summary.limits.is_empty(), "{name}: {:?}", summary.limits);
-        }
-        Program::of(objects, summaries, roots)
-    }
-
-    /// Plan objects whose summaries are there already.
-    pub(super) fn of(objects: Vec<(String, Vec<u8>)>, summaries: Vec<ModuleSummary>, roots: &[&str]) -> Self {
-        let plans = plan(&summaries, roots);
-        Program { objects, summaries, plans }
-    }
-
-    /// The objects after pruning, each verified, and the link of all of them too.
-    pub(super) fn pruned(&self) -> Vec<(String, Vec<u8>)> {
-        let mut pruned = Vec::new();
-        for (i, (name, bytes)) in self.objects.iter().enumerate() {
-            let (summary, plan) = (&self.summaries[i], &self.plans[i]);
-            let new = rewrite(bytes, summary, plan).unwrap_or_else(|e| panic!("{name}: {e}"));
-            verify::object(name, bytes, &new, &verify::ExpectedObject::new(summary, plan))
-                .unwrap_or_else(|e| panic!("{e}"));
-            pruned.push((name.clone(), new));
-        }
-        let facts = |objects: &[(String, Vec<u8>)]| -> Vec<verify::SymbolFacts> {
-            objects.iter().map(|(n, b)| verify::facts(n, b).unwrap()).collect()
-        };
-        let mut undefined = BTreeSet::new();
-        while let Some((_, name)) = verify::missing(&facts(&self.objects), &|name| undefined.contains(&name))
-        {
-            undefined.insert(name);
-        }
-        assert_eq!(verify::missing(&facts(&pruned), &|name| undefined.contains(&name)), None);
-        pruned
-    }
-
-    /// How many atoms the plans drop.
-    pub(super) fn dropped(&self) -> usize {
-        self.plans.iter().flat_map(|p| &p.atoms).filter(|a| **a == Action::Drop).count()
-    }
-
-    /// Compile C or C++ sources and plan them from `main`.
-    pub(super) fn compile(shop: &Workshop, compiler: &str, flags: &[&str], sources: &[(&str, &str)]) -> Self {
-        let objects = sources
-            .iter()
-            .map(|(name, text)| (format!("{name}.o"), shop.compile(compiler, name, text, flags)))
-            .collect();
-        Program::new(objects, &["main"])
-    }
-}
-
-/// The plans of a program's modules.
-pub(super) fn plan(summaries: &[ModuleSummary], roots: &[&str]) -> Vec<ModulePlan> {
-    let mut plans: Vec<ModulePlan> = summaries
-        .iter()
-        .map(|s| ModulePlan { atoms: vec![Action::Drop; s.atoms.len()], ..ModulePlan::default() })
-        .collect();
-    let mut signatures = BTreeSet::new();
-    let mut discarded: Vec<BTreeSet<AtomIdx>> = vec![BTreeSet::new(); summaries.len()];
-    for (m, s) in summaries.iter().enumerate() {
-        for group in s.groups.iter().filter(|g| g.comdat) {
-            if !signatures.insert(s.symbol_name(group.signature).to_vec()) {
-                plans[m].discarded_groups.push(group.section);
-                discarded[m].extend(&group.members);
-            }
-        }
-    }
-    let mut prevailing: BTreeMap<Vec<u8>, (u8, usize, usize)> = BTreeMap::new();
-    for (m, s) in summaries.iter().enumerate() {
-        for (i, symbol) in s.symbols.iter().enumerate() {
-            let Some((rank, atom)) = definition_rank(s, i) else { continue };
-            if symbol.binding == Binding::Local || discarded[m].contains(&atom) {
-                continue;
-            }
-            let best = prevailing.entry(s.name(symbol.name).to_vec()).or_insert((rank, m, i));
-            if rank > best.0 {
-                *best = (rank, m, i);
-            }
-        }
-    }
-    let mut work: Vec<(usize, AtomIdx)> = Vec::new();
-    for (m, s) in summaries.iter().enumerate() {
-        for (a, atom) in s.atoms.iter().enumerate() {
-            let is_root = matches!(atom.kind, AtomKind::InitFini | AtomKind::Note)
-                || (!atom.kind.is_alloc() && !atom.has(atom_flags::LINK_ORDER | atom_flags::GROUPED))
-                || atom.has(atom_flags::RETAIN);
-            if is_root && !discarded[m].contains(&AtomIdx::new(a)) {
-                work.push((m, AtomIdx::new(a)));
-            }
-        }
-        let of_symbol = |i: usize| definition_rank(s, i).map(|(_, a)| (m, a));
-        let named = |n: &[u8]| roots.iter().any(|r| r.as_bytes() == n);
-        work.extend(
-            (0..s.symbols.len()).filter(|i| named(s.symbol_name(SymbolIdx::new(*i)))).filter_map(of_symbol),
-        );
-    }
-    let resolve = |m: usize, target: Target| match target {
-        Target::Atom(a) => Some((m, a)),
-        Target::Symbol(i) => {
-            let s = &summaries[m];
-            match s.symbols[i.index()].binding {
-                Binding::Local => definition_rank(s, i.index()).map(|(_, a)| (m, a)),
-                _ => prevailing
-                    .get(s.symbol_name(i))
-                    .and_then(|(_, m, i)| definition_rank(&summaries[*m], *i).map(|(_, a)| (*m, a))),
-            }
-        }
     };
-    loop {
-        while let Some((m, a)) = work.pop() {
-            if plans[m].atoms[a.index()] == Action::Keep {
-                continue;
-            }
-            plans[m].atoms[a.index()] = Action::Keep;
-            if !summaries[m].atoms[a.index()].kind.is_alloc() {
-                continue;
-            }
-            work.extend(summaries[m].references_of(a).iter().filter_map(|r| resolve(m, r.target)));
-        }
-        for (m, s) in summaries.iter().enumerate() {
-            let live = |a: AtomIdx| plans[m].atoms[a.index()] == Action::Keep;
-            for (i, atom) in s.atoms.iter().enumerate() {
-                let i = AtomIdx::new(i);
-                let by_order = atom.link_order.is_some_and(live);
-                // Debug sections of a group come with it.
-                let by_group = !atom.kind.is_alloc() && atom.group.is_some() && !discarded[m].contains(&i);
-                if !live(i) && (by_order || by_group) {
-                    work.push((m, i));
-                }
+    let all = || summary.atoms.iter().enumerate().map(|(i, atom)| (AtomIdx::new(i), atom));
+    let is_root = |atom: &Atom| {
+        matches!(atom.kind, AtomKind::InitFini | AtomKind::Note)
+            || (!atom.kind.is_alloc() && !atom.has(atom_flags::LINK_ORDER | atom_flags::GROUPED))
+            || atom.has(atom_flags::RETAIN)
+    };
+    let is_named = |symbol: &&Symbol| roots.iter().any(|r| r.as_bytes() == summary.name(symbol.name));
+    let mut work: Vec<AtomIdx> = all().filter(|(_, atom)| is_root(atom)).map(|(i, _)| i).collect();
+    work.extend(summary.symbols.iter().filter(is_named).filter_map(atom_of));
+    let mut plan = ModulePlan { atoms: vec![Action::Drop; summary.atoms.len()], ..ModulePlan::default() };
+    while !work.is_empty() {
+        while let Some(atom) = work.pop() {
+            let before = std::mem::replace(&mut plan.atoms[atom.index()], Action::Keep);
+            if before == Action::Drop && summary.atoms[atom.index()].kind.is_alloc() {
+                work.extend(summary.references_of(atom).iter().filter_map(|r| match r.target {
+                    Target::Atom(atom) => Some(atom),
+                    Target::Symbol(symbol) => atom_of(&summary.symbols[symbol.index()]),
+                }));
             }
         }
-        if work.is_empty() {
-            break;
-        }
+        let stays = |atom: AtomIdx| plan.atoms[atom.index()] == Action::Keep;
+        // Debug sections of a group come with it.
+        let comes = |(i, atom): &(AtomIdx, &Atom)| {
+            let is_grouped = !atom.kind.is_alloc() && atom.group.is_some();
+            !stays(*i) && (is_grouped || atom.link_order.is_some_and(stays))
+        };
+        work = all().filter(comes).map(|(i, _)| i).collect();
     }
-    for (m, s) in summaries.iter().enumerate() {
-        let mut symbols = vec![SymbolFlags::default(); s.symbols.len()];
-        for (i, symbol) in s.symbols.iter().enumerate().filter(|(_, s)| s.binding != Binding::Local) {
-            let best = prevailing.get(s.name(symbol.name));
-            let elsewhere = best.is_some_and(|(_, bm, bi)| (*bm, *bi) != (m, i))
-                && symbol.definition != Definition::Undefined;
-            let dropped = best.is_some_and(|(_, bm, bi)| {
-                let (_, atom) = definition_rank(&summaries[*bm], *bi).unwrap();
-                plans[*bm].atoms[atom.index()] == Action::Drop
-            });
-            symbols[i].set(SymbolFlags::PREVAILS_ELSEWHERE, elsewhere);
-            symbols[i].set(SymbolFlags::DEFINITION_DROPPED, dropped);
-            symbols[i].set(SymbolFlags::DEFINITION_KEPT, !dropped);
-        }
-        plans[m].symbols = symbols;
+    let flags = |symbol: &Symbol| match atom_of(symbol) {
+        _ if symbol.binding == Binding::Local => SymbolFlags::default(),
+        Some(atom) if plan.atoms[atom.index()] == Action::Drop => SymbolFlags::DEFINITION_DROPPED,
+        _ => SymbolFlags::DEFINITION_KEPT,
+    };
+    plan.symbols = summary.symbols.iter().map(flags).collect();
+    plan
+}
+
+/// The plan that keeps all.
+pub(super) fn keeps_all(summary: &ModuleSummary) -> ModulePlan {
+    ModulePlan { atoms: vec![Action::Keep; summary.atoms.len()], ..ModulePlan::default() }
+}
+
+/// The plan drops the group of this signature, which another module has too.
+pub(super) fn discard_group(summary: &ModuleSummary, plan: &mut ModulePlan, signature: &[u8]) {
+    let group = summary.groups.iter().find(|g| summary.symbol_name(g.signature) == signature).unwrap();
+    plan.discarded_groups.push(group.section);
+    group.members.iter().for_each(|m| plan.atoms[m.index()] = Action::Drop);
+    let is_in_group = |i: usize| match summary.symbols[i].definition {
+        Definition::Atom(atom) => group.members.contains(&atom),
+        _ => false,
+    };
+    for i in (0..summary.symbols.len()).filter(|i| is_in_group(*i)) {
+        plan.symbols[i] = SymbolFlags::DEFINITION_KEPT;
+        plan.symbols[i].set(SymbolFlags::PREVAILS_ELSEWHERE, true);
     }
-    plans
+}
+
+/// What verification says of an object.
+pub(super) fn verified(
+    object: &[u8],
+    new: &[u8],
+    summary: &ModuleSummary,
+    plan: &ModulePlan,
+) -> Result<(), String> {
+    let expected = verify::ExpectedObject::new(summary, plan);
+    verify::object("t.o", object, new, &expected).map_err(|e| e.to_string())
+}
+
+/// The object of a plan, verified.
+pub(super) fn emitted(object: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Vec<u8> {
+    let new = rewrite(object, summary, plan).unwrap_or_else(|e| panic!("{e}"));
+    verified(object, &new, summary, plan).unwrap_or_else(|e| panic!("{e}"));
+    new
 }

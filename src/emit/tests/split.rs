@@ -4,35 +4,12 @@ use std::collections::BTreeSet;
 
 use summaries::{AtomIdx, AtomKind, Granularity, ModuleSummary, native};
 
-use super::planner::Program;
+use super::planner::{emitted, plan, verified};
 use super::tools::{LINKERS, Workshop, run};
 use crate::emit::object::rewrite;
 use crate::plan::{Action, ModulePlan};
-use crate::verify;
 
-pub(super) const C_LIB: &str = r#"
-#include <stdlib.h>
-#define NOINLINE __attribute__((noinline, noclone))
-static NOINLINE int helper(int x) { asm(""); return x * 2; }
-static NOINLINE int dead_helper(int x) { asm(""); return x * 4; }
-static NOINLINE __attribute__((cold)) void fail(int x) { if (x == 12345) abort(); }
-int dead_switch(int k, int x) {
-    switch (k) { case 0: return helper(x); case 1: return x + 1; case 2: return dead_helper(x) * 7; case 3: return x * x;
-      case 4: return x / 3; case 5: return dead_helper(x); case 6: return x ^ 5; case 7: return -x; default: return 99; }
-}
-int lib_dead(int x) { return dead_helper(x) + dead_switch(x, x); }
-int lib_switch(int k, int x) {
-    switch (k) { case 0: return helper(x + 1); case 1: return x + 10; case 2: return x * 70; case 3: return x * x - 3;
-      case 4: return x / 3 + 2; case 5: return helper(x) + 1; case 6: return x ^ 50; case 7: return -x;
-      case 8: fail(x); return 1; default: return 9; }
-}
-int other_dead_switch(int k, int x) {
-    switch (k) { case 0: return x + 3; case 1: return helper(x) + 2; case 2: return x * 6; case 3: return x * x - 9;
-      case 4: return x / 5 + 2; case 5: return x + 11; case 6: fail(x + 1); return x ^ 50; case 7: return -x; default: return 8; }
-}
-int lib_used(int x) { fail(x); return helper(x) + 1; }
-static int impl1(int x) { return x + 100; }
-"#;
+pub(super) const C_LIB: &str = include_str!("divided.c");
 
 /// A program of functions that call each other at random, some of them static, some through tables.
 fn generated(seed: u32) -> String {
@@ -85,7 +62,7 @@ fn any_set_of_functions_that_is_closed_under_references() {
         let shop = Workshop::new();
         let object = shop.compile(compiler, "main.c", &generated(seed), &[flags, &["-w"]].concat());
         let summary = native::extract_at(&object, Granularity::Functions);
-        let objects = vec![(String::from("main.o"), object)];
+        let objects = vec![(String::from("main.o"), object.clone())];
         let mode: &[&str] = if flags.contains(&"-no-pie") { &["-no-pie"] } else { &[] };
         let plain = shop.link("gcc", "lld", &objects, mode);
         let expected = run(&mut shop.command(plain.to_str().unwrap()));
@@ -95,7 +72,7 @@ fn any_set_of_functions_that_is_closed_under_references() {
                 .filter(|i| (round.wrapping_mul(0x9e37_79b9) ^ i.wrapping_mul(0x85eb_ca6b)) >> 13 & 7 == 0);
             let roots: Vec<String> = chosen.map(|i| format!("f{i}")).chain([String::from("main")]).collect();
             let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
-            let pruned = Program::of(objects.clone(), vec![summary.clone()], &roots).pruned();
+            let pruned = vec![("main.o".to_owned(), emitted(&object, &summary, &plan(&summary, &roots)))];
             if !seen.insert(pruned.clone()) {
                 continue;
             }
@@ -112,9 +89,8 @@ fn any_set_of_functions_that_is_closed_under_references() {
 fn sample(shop: &Workshop) -> (Vec<u8>, ModuleSummary, ModulePlan) {
     let object = shop.compile("gcc", "lib.c", C_LIB, &["-O2"]);
     let summary = native::extract_at(&object, Granularity::Functions);
-    let roots = ["lib_switch"];
-    let program = Program::of(vec![(String::from("lib.o"), object.clone())], vec![summary.clone()], &roots);
-    (object, summary, program.plans[0].clone())
+    let plan = plan(&summary, &["lib_switch"]);
+    (object, summary, plan)
 }
 
 #[test]
@@ -151,10 +127,9 @@ fn what_is_not_known_is_an_error() {
 fn verification_finds_parts_that_are_not_right() {
     let shop = Workshop::new();
     let (object, summary, plan) = sample(&shop);
-    let emitted = rewrite(&object, &summary, &plan).unwrap();
-    let expected = verify::ExpectedObject::new(&summary, &plan);
-    verify::object("lib.o", &object, &emitted, &expected).unwrap();
-    assert!(verify::object("lib.o", &object, &object, &expected).is_err());
+    let emitted = emitted(&object, &summary, &plan);
+    let is_found = |damaged: &[u8]| verified(&object, damaged, &summary, &plan).is_err();
+    assert!(is_found(&object));
     let elf = goblin::elf::Elf::parse(&emitted).unwrap();
     let mut watched = 0;
     for section in &elf.section_headers {
@@ -163,7 +138,7 @@ fn verification_finds_parts_that_are_not_right() {
         for at in section.file_range().filter(|_| is_part).into_iter().flatten() {
             let mut damaged = emitted.clone();
             damaged[at] ^= 1;
-            assert!(verify::object("lib.o", &object, &damaged, &expected).is_err(), "{name} {at:#x}");
+            assert!(is_found(&damaged), "{name} {at:#x}");
             watched += 1;
         }
     }
@@ -174,7 +149,7 @@ fn verification_finds_parts_that_are_not_right() {
     for (i, section) in parts.filter(|(_, s)| s.sh_addralign > 1) {
         let mut damaged = emitted.clone();
         damaged[table + 64 * i + 48] = (section.sh_addralign / 2) as u8;
-        assert!(verify::object("lib.o", &object, &damaged, &expected).is_err());
+        assert!(is_found(&damaged));
     }
 }
 
@@ -183,7 +158,6 @@ fn verification_finds_parts_that_are_not_right() {
 fn a_wrong_target_is_found() {
     let shop = Workshop::new();
     let (object, summary, plan) = sample(&shop);
-    let expected = verify::ExpectedObject::new(&summary, &plan);
     let stays = |a: AtomIdx| plan.atoms[a.index()] == Action::Keep;
     let mut tried = 0;
     for i in 0..summary.retargets.len() {
@@ -197,9 +171,8 @@ fn a_wrong_target_is_found() {
             wrong.retargets[i].target = a;
             let Ok(new) = rewrite(&object, &wrong, &plan) else { continue };
             let same = new == rewrite(&object, &summary, &plan).unwrap();
-            assert!(same || verify::object("lib.o", &object, &new, &expected).is_err());
-            let told = verify::ExpectedObject::new(&wrong, &plan);
-            assert!(same || verify::object("lib.o", &object, &new, &told).is_err());
+            assert!(same || verified(&object, &new, &summary, &plan).is_err());
+            assert!(same || verified(&object, &new, &wrong, &plan).is_err());
             tried += usize::from(!same);
         }
     }

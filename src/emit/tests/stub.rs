@@ -2,11 +2,11 @@
 
 use summaries::{AtomIdx, Definition, ModuleSummary, native};
 
+use super::planner::{emitted, keeps_all, verified};
 use super::tools::Workshop;
 use crate::emit::object::rewrite;
-use crate::plan::{Action, ModulePlan};
+use crate::plan::Action;
 use crate::propagate::can_stub;
-use crate::verify;
 
 const SOURCE: &str = "int out(int);\n\
     __attribute__((noinline)) static int f(int x) { return out(x) + out(x + 1); }\n\
@@ -30,16 +30,13 @@ fn verification_refuses_what_is_no_stub() {
         let object =
             shop.compile(compiler, "s.c", SOURCE, &["-O2", "-ffunction-sections", "-fcf-protection"]);
         let summary = native::extract(&object);
-        let mut atoms = vec![Action::Keep; summary.atoms.len()];
+        let mut plan = keeps_all(&summary);
         for name in ["f", "g"] {
             let atom = atom_of(&summary, name);
             assert!(can_stub(&summary)[atom.index()], "{name}");
-            atoms[atom.index()] = Action::Stub;
+            plan.atoms[atom.index()] = Action::Stub;
         }
-        let plan = ModulePlan { atoms, ..ModulePlan::default() };
-        let expected = verify::ExpectedObject::new(&summary, &plan);
-        let good = rewrite(&object, &summary, &plan).unwrap();
-        verify::object("s.o", &object, &good, &expected).unwrap();
+        let good = emitted(&object, &summary, &plan);
         let after = native::extract(&good);
         assert_eq!(after.atoms[atom_of(&after, "f").index()].size, 6);
         assert!(after.symbols.iter().all(|s| after.name(s.name) != b"out"), "only the bodies call it");
@@ -47,7 +44,7 @@ fn verification_refuses_what_is_no_stub() {
         let refused = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut bad = good.clone();
             change(&mut bad);
-            assert!(verify::object("s.o", &object, &bad, &expected).is_err());
+            assert!(verified(&object, &bad, &summary, &plan).is_err());
         };
         let stub = [0xf3, 0x0f, 0x1e, 0xfa, 0x0f, 0x0b];
         refused(&|bad| {
@@ -64,11 +61,9 @@ fn verification_refuses_what_is_no_stub() {
             bad[at + 4] = 0;
         });
         // A plan that wants the bodies, and an object without stubs for one that wants stubs.
-        let keep = ModulePlan { atoms: vec![Action::Keep; summary.atoms.len()], ..ModulePlan::default() };
-        assert!(
-            verify::object("s.o", &object, &good, &verify::ExpectedObject::new(&summary, &keep)).is_err()
-        );
-        assert!(verify::object("s.o", &object, &object, &expected).is_err());
+        let keep = keeps_all(&summary);
+        assert!(verified(&object, &good, &summary, &keep).is_err());
+        assert!(verified(&object, &object, &summary, &plan).is_err());
     }
 }
 
@@ -81,11 +76,9 @@ fn ranges_of_debug_information_end_where_a_stub_does() {
             let object = shop.compile(compiler, "d.c", SOURCE, &flags);
             let summary = native::extract(&object);
             for names in [&["f"][..], &["g"], &["f", "g"]] {
-                let mut atoms = vec![Action::Keep; summary.atoms.len()];
-                names.iter().for_each(|n| atoms[atom_of(&summary, n).index()] = Action::Stub);
-                let plan = ModulePlan { atoms, ..ModulePlan::default() };
-                let new = rewrite(&object, &summary, &plan).unwrap_or_else(|e| panic!("{compiler}: {e}"));
-                verify::object("d.o", &object, &new, &verify::ExpectedObject::new(&summary, &plan)).unwrap();
+                let mut plan = keeps_all(&summary);
+                names.iter().for_each(|n| plan.atoms[atom_of(&summary, n).index()] = Action::Stub);
+                emitted(&object, &summary, &plan);
             }
         }
     }
@@ -101,9 +94,8 @@ fn the_body_of_a_stub_is_no_place() {
         let summary = native::extract(&object);
         let atom = atom_of(&summary, "f");
         assert_eq!(can_stub(&summary)[atom.index()], fits, "{more}");
-        let mut atoms = vec![Action::Keep; summary.atoms.len()];
-        atoms[atom.index()] = Action::Stub;
-        let plan = ModulePlan { atoms, ..ModulePlan::default() };
+        let mut plan = keeps_all(&summary);
+        plan.atoms[atom.index()] = Action::Stub;
         assert_eq!(rewrite(&object, &summary, &plan).is_ok(), fits, "{more}");
     }
 }

@@ -41,34 +41,7 @@ fn the_default_script_of_gnu_ld() {
 
 #[test]
 fn a_script_like_that_of_linux() {
-    let facts = script(
-        r#"
-        OUTPUT_FORMAT("elf64-x86-64", "elf64-x86-64", "elf64-x86-64")
-        OUTPUT_ARCH(i386:x86-64)
-        ENTRY(phys_startup_64)
-        jiffies = jiffies_64;
-        PHDRS { text PT_LOAD FLAGS(5); data PT_LOAD FLAGS(6); note PT_NOTE FLAGS(0); }
-        SECTIONS
-        {
-         . = (0xffffffff80000000 + ALIGN(0x1000000, 0x200000));
-         phys_startup_64 = ABSOLUTE(startup_64 - 0xffffffff80000000);
-         .text : AT(ADDR(.text) - 0xffffffff80000000) {
-          _text = .;
-          *(.head.text) . = ALIGN((1 << 12)); *(.text.hot .text.hot.*)
-          ALIGN_FUNCTION = .; *(EXCLUDE_FILE (*init.o) .text.unlikely)
-         } :text =0xcccccccc
-         . = ALIGN(8); __ex_table : AT(ADDR(__ex_table) - LOAD_OFFSET) { __start___ex_table = .; KEEP(*(__ex_table)) }
-         .init.data : { KEEP(*(SORT(.init_array.*) SORT_BY_INIT_PRIORITY(.ctors.*))) KEEP(drivers/built-in.a:* (.k)) }
-         .data : { *(SORT_BY_ALIGNMENT(.data) .data.[0-9a-zA-Z_]*) LONG(value_symbol) CONSTRUCTORS } >ram AT>rom :data
-         .bss (NOLOAD) : { *(.bss) *(COMMON) crt0.o (.x) "quoted file.o" } > ram
-         /DISCARD/ : { *(.discard) *(.eh_frame) }
-         PROVIDE(maybe = other + 1); HIDDEN(hid = .); x+=1;
-         ASSERT(DEFINED(optional) ? (_end - _text <= 0x1000) : 1, "too big")
-        }
-        EXTERN(one two)
-        "#,
-    )
-    .unwrap();
+    let facts = script(include_str!("tests/linux.ld")).unwrap();
     assert_eq!(facts.entry.as_deref(), Some("phys_startup_64"));
     let strings = |items: &[&str]| items.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
     assert_eq!(

@@ -1,5 +1,6 @@
 //! Objects made by the compilers and the assembler of the machine.
 
+use crate::texts::blocks;
 use std::process::Command;
 
 use summaries::{Atom, AtomIdx, ModuleSummary, Reference, Symbol, Target};
@@ -67,4 +68,15 @@ impl Find for ModuleSummary {
     fn limits_found(&self) -> Vec<summaries::Limit> {
         self.limits.iter().map(|l| l.limit).collect()
     }
+}
+
+/// The cases that a test has in `programs/cases.txt`; in their fields `\n` is a new line.
+pub(crate) fn cases<const N: usize>(test: &str) -> Vec<[&'static str; N]> {
+    let case = |line: &str| {
+        let fields: Vec<&'static str> = line.split('|').map(|f| &*f.replace("\\n", "\n").leak()).collect();
+        fields.try_into().unwrap()
+    };
+    let blocks = blocks(include_str!("programs/cases.txt"));
+    let block = blocks.iter().find(|block| block.key == test).unwrap();
+    block.text.lines().filter(|line| !line.starts_with('#')).map(case).collect()
 }

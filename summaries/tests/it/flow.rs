@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::compilers::assembled;
+use crate::compilers::{assembled, cases};
 use summaries::registers::Register;
 use summaries::relation::{CallSite, Callee, Constraint, FunctionSummary};
 use summaries::{Granularity, Limit, ModuleSummary, Target, ValueIdx};
@@ -67,21 +67,7 @@ pub(crate) fn callees(body: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn every_way_to_read_an_address_is_a_constraint() {
-    for body in [
-        "mov f@GOTPCREL(%rip), %rax; call *%rax; ret",
-        "lea f(%rip), %rax; call *%rax; ret",
-        ".byte 0x64; lea f(%rip), %rax; call *%rax; ret",
-        "movq f@GOTPCREL(%rip), %xmm0; movq %xmm0, %rax; call *%rax; ret",
-        // Instructions that are not modelled.
-        "xor %eax, %eax; cmp %esi, %edi; cmovne f@GOTPCREL(%rip), %rax; call *%rax; ret",
-        "xor %eax, %eax; or f@GOTPCREL(%rip), %rax; call *%rax; ret",
-        "pxor %xmm0, %xmm0; movhps f@GOTPCREL(%rip), %xmm0; movhlps %xmm0, %xmm1; movq %xmm1, %rax; call *%rax; ret",
-        "movabs $f, %rax; call *%rax; ret",
-        "mov $f, %eax; call *%rax; ret",
-        "lea f, %eax; call *%rax; ret",
-        "lea f(%rip), %eax; call *%rax; ret",
-        "push f@GOTPCREL(%rip); pop %rax; call *%rax; ret",
-    ] {
+    for [body] in cases("every_way_to_read_an_address_is_a_constraint") {
         assert_eq!(callees(body), [["f"]], "{body}");
     }
 }
@@ -243,15 +229,7 @@ fn what_a_function_leaves_alone() {
         assert_eq!(preserved(body), ["xmm0", "xmm1"], "{body}");
     }
     // rax is put back from where it was put, or not touched on one of two paths.
-    for body in [
-        "push %rax; mov %edi, %eax; xor %edx, %edx; pop %rax; ret",
-        "push %rbp; mov %rsp, %rbp; and $-32, %rsp; sub $64, %rsp; mov %rax, (%rsp); mov %edi, %eax; xor %edx, %edx; \
-         mov (%rsp), %rax; leave; ret",
-        "mov %rax, %r11; xor %eax, %eax; xor %edx, %edx; mov %r11, %rax; ret",
-        "xor %edx, %edx; test %edi, %edi; je 1f; xor %eax, %eax; 1: ret",
-        "xor %edx, %edx; test %edi, %edi; je 1f; lea f(%rip), %rax; 1: ret",
-        "xor %edx, %edx; test %edi, %edi; je 1f; push %rax; call g; pop %rax; 1: ret",
-    ] {
+    for [body] in cases("what_a_function_leaves_alone") {
         assert_eq!(preserved(body), ["rax", "xmm0", "xmm1"], "{body}");
     }
     // A callee may leave rax alone as well, and so may the target of a jump. It gets the entry value of rax, and its rax is returned.
@@ -312,13 +290,9 @@ fn other_registers_carry_nothing() {
         let escapes = |c: &Constraint| matches!(c, Constraint::Escape { .. });
         assert!(function.constraints.iter().any(escapes), "{load}: {summary:?}");
     }
-    for store in [
-        "fstpt -16(%rsp)",
-        "fstpl -16(%rsp)",
-        "fistpll -16(%rsp)",
-        "kmovq %k1, -16(%rsp)",
-        "movq %mm0, -16(%rsp)",
-    ] {
+    for store in "fstpt -16(%rsp)|fstpl -16(%rsp)|fistpll -16(%rsp)|kmovq %k1, -16(%rsp)|movq %mm0, -16(%rsp)"
+        .split('|')
+    {
         let (_, function) = function(&format!("{store}; mov -16(%rsp), %rax; call *%rax; ret"));
         assert!(function.constraints.iter().any(|c| matches!(c, Constraint::Unknown { .. })), "{store}");
     }
@@ -398,24 +372,7 @@ fn jumps_that_are_calls() {
 
 #[test]
 fn what_is_not_modelled_has_no_summary() {
-    for body in [
-        "xsave (%rdi); ret",
-        "mov %rbx, (%rdi); ret",
-        "call *%r12; ret",
-        // A return to a pushed address, or to a replaced return address, also on an aligned stack and by a thunk.
-        "lea f(%rip), %rax; push %rax; ret",
-        "push %rbp; mov %rsp, %rbp; lea f(%rip), %rax; mov %rax, 8(%rbp); pop %rbp; ret",
-        "sub $24, %rsp; lea 24(%rsp), %rdi; call g; add $24, %rsp; ret",
-        "lea f(%rip), %rax; call 2f; 1: pause; jmp 1b; 2: mov %rax, (%rsp); ret",
-        "pop %rcx; lfence; jmp *%rcx",
-        // A register that a callee preserves comes back as another value.
-        "lea f(%rip), %rbx; ret",
-        "lea f(%rip), %rbx; jmp g",
-        "sub $8, %rsp; jmp f",
-        "pop %rax; pop %rcx; jmp *%rcx",
-        "pop %rax; jmp *%rdi",
-        "wrfsbase %rdi; ret",
-    ] {
+    for [body] in cases("what_is_not_modelled_has_no_summary") {
         let summary = module(body);
         assert!(summary.functions.is_empty(), "{body}");
         assert!(summary.limits.iter().any(|l| l.limit == Limit::NotPsabi), "{body}: {:?}", summary.limits);
@@ -424,19 +381,10 @@ fn what_is_not_modelled_has_no_summary() {
 
 #[test]
 fn what_the_caller_left_is_not_put_into_the_frame_for_good() {
-    for body in [
-        "sub $24, %rsp; mov %r12, 8(%rsp); call g; mov 8(%rsp), %rax; call *%rax; add $24, %rsp; ret",
-        "sub $24, %rsp; movaps %xmm9, (%rsp); mov (%rsp), %rdi; call g; add $24, %rsp; ret",
-        "sub $24, %rsp; mov %r11, 8(%rsp); lea 8(%rsp), %rdi; call g; add $24, %rsp; ret",
-        "mov %r13, %rdi; jmp g",
-    ] {
+    for [body] in cases("what_the_caller_left_is_not_put_into_the_frame_for_good") {
         assert!(takes_registers(body), "{body}");
     }
-    for body in [
-        "sub $24, %rsp; mov %r12, 8(%rsp); mov %rdi, %r12; call g; mov 8(%rsp), %r12; add $24, %rsp; ret",
-        "push %r12; mov %rdi, %r12; call g; mov %r12, %rdi; pop %r12; jmp g",
-        "push %rax; call g; pop %rcx; ret",
-    ] {
+    for [body] in cases("what_the_caller_left_is_not_put_into_the_frame_for_good_not") {
         assert!(!takes_registers(body), "{body}");
     }
 }
@@ -444,55 +392,10 @@ fn what_the_caller_left_is_not_put_into_the_frame_for_good() {
 /// `swiftcall` passes a context in r13, `preserve_none` arguments in r12 to r15, `regcall` in rax, OCaml in rbx.
 #[test]
 fn what_the_caller_left_is_used_on_some_path() {
-    for body in [
-        // A list of callbacks is walked.
-        "1: mov %rax, %rbx; call *(%rbx); mov 8(%rbx), %rax; test %rax, %rax; jne 1b; ret",
-        // It is put away and comes back, and then is called, passed on or looked into.
-        "sub $24, %rsp; mov %rbx, 8(%rsp); call g; mov 8(%rsp), %rbx; call *%rbx; add $24, %rsp; ret",
-        "sub $24, %rsp; mov %rbx, 8(%rsp); call g; mov 8(%rsp), %rbx; mov (%rbx), %rdi; add $24, %rsp; jmp *%rdi",
-        "sub $24, %rsp; mov %r13, 8(%rsp); call g; mov 8(%rsp), %r13; mov %r13, %rdi; call g; add $24, %rsp; ret",
-        "push %r14; call g; pop %r14; jmp *(%r14)",
-        "push %r14; call g; mov (%rsp), %rdi; call g; pop %r14; ret",
-        "push %rbp; mov %rsp, %rbp; call g; leave; jmp *8(%rbp)",
-        "sub $24, %rsp; mov %r12, 8(%rsp); call g; call *8(%rsp); add $24, %rsp; ret",
-        // The load comes before the store in the code.
-        "sub $24, %rsp; jmp 2f; 1: mov 8(%rsp), %rdi; call *%rdi; add $24, %rsp; ret; 2: mov %r12, 8(%rsp); call g; jmp 1b",
-        // It is computed with, or goes by another register.
-        "add $8, %r13; call *(%r13); ret",
-        "movq %r13, %xmm0; movq %xmm0, (%rdi); ret",
-        "mov %rbx, %rax; ret",
-        "imul $8, %r12, %rcx; mov %rcx, (%rdi); ret",
-        "mov %rbx, %rdi; call g; ret",
-        "test %edi, %edi; je 1f; lea f(%rip), %rbp; 1: mov %rbp, (%rsi); ret",
-        "mov %r13, %rcx; add $16, %rcx; mov %rcx, %rdi; jmp g",
-        "xchg %r12, (%rdi); ret",
-        "shl $16, %r12; sar $16, %r12; mov %r12, (%rdi); ret",
-        "xor (%rdi), %r12; mov %r12, (%rsi); ret",
-        "xor %r12, %rax; xor $1, %rax; jmp *(%rax)",
-        "mov %r12, %rcx; push %rcx; push $7; call g; add $16, %rsp; ret",
-        // An argument on the stack, and of two registers that were pushed the one that is not saved.
-        "push $8; push %r12; push $7; call g; add $24, %rsp; ret",
-        "1: push $8; push %r15; call g; add $16, %rsp; mov %rax, %r15; dec %ebp; jne 1b; ret",
-        "push %rbx; push %r12; mov %rdi, %rbx; call g; add $8, %rsp; pop %rbx; ret",
-    ] {
+    for [body] in cases("what_the_caller_left_is_used_on_some_path") {
         assert!(takes_registers(body), "{body}");
     }
-    for body in [
-        "push %rbx; test %edi, %edi; je 1f; mov %rsi, %rbx; call g; mov %rbx, %rdi; call g; 1: pop %rbx; ret",
-        "test %edi, %edi; je 1f; push %rbx; mov %rsi, %rbx; call g; mov %rbx, %rdi; pop %rbx; 1: jmp g",
-        "push %rbp; mov %rsp, %rbp; push %rbx; sub $8, %rsp; mov %rdi, %rbx; call g; mov -8(%rbp), %rbx; leave; ret",
-        "push %rax; mov %rdi, (%rsp); call g; mov (%rsp), %rdi; call g; pop %rax; ret",
-        "push %rbx; sbb %ebx, %ebx; or $1, %ebx; mov %rbx, %rax; pop %rbx; ret",
-        "test %edi, %edi; je 1f; call g; 1: ret",
-        // A value that is set on one path only, and not looked into.
-        "push %r13; test %edi, %edi; jne 1f; mov %rdi, %r13; 1: mov %r13, (%rsi); pop %r13; ret",
-        "push %r14; push %rbx; push %rax; mov %rdi, %rbx; call g; mov %rax, %r14; mov %rbx, %rdi; call g; ud2",
-        "test %edi, %edi; je 1f; ret; 1: push %rbx; test %esi, %esi; je 2f; mov %rsi, %rbx; call g; mov %rbx, %rdi; call g; 2: call abort; ud2",
-        "push %rbp; or $-1, %rbp; mov %rbp, %rax; pop %rbp; ret",
-        "push %r13; test %edi, %edi; jne 1f; mov %rdi, %r13; 1: lea f(%rip), %rcx; movslq %r13d, %rax; testb $2, 1(%rax,%rcx); pop %r13; ret",
-        "push %rbx; sete %bl; movzbl %bl, %eax; pop %rbx; ret",
-        "cvtsi2sd %edi, %xmm9; movapd %xmm9, %xmm0; ret",
-    ] {
+    for [body] in cases("what_the_caller_left_is_used_on_some_path_not") {
         assert!(!takes_registers(body), "{body}");
     }
 }
@@ -505,14 +408,7 @@ fn who_may_take_arguments_in_any_register_is_marked() {
         assert!(summary.functions.is_empty(), "{body}: {:?}", summary.functions);
         summary.atoms.iter().any(|a| a.has(summaries::atom_flags::TAKES_REGISTERS))
     };
-    for body in [
-        "std; jmp *%r12",
-        "std; mov (%r13), %rax; ret",
-        "std; push %r14; mov %r15, %rdi; call g; pop %r14; ret",
-        "std; mov %r14, %rdi; ret",
-        "push %rbx; push %r12; push %r13; push %r14; push %r15; mov (%r13), %rdi; call g; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; ret",
-        ".byte 0x06; ret",
-    ] {
+    for [body] in cases("who_may_take_arguments_in_any_register_is_marked") {
         assert!(marked(body), "{body}");
     }
     for body in [
@@ -529,21 +425,7 @@ fn who_may_take_arguments_in_any_register_is_marked() {
 #[test]
 fn a_return_on_another_stack_is_not_understood() {
     // Coroutines and contexts: the code jumps to the top of another stack, without a visible call.
-    for body in [
-        "mov %rdi, %rsp; ret",
-        "push %rbx; mov %rsp, (%rdi); mov (%rsi), %rsp; pop %rbx; ret",
-        "mov 8(%rsi), %rax; lea 16(%rax), %rsp; ret",
-        "mov stacks(%rip), %rsp; ret",
-        "lea stacks(%rip), %rsp; ret",
-        "push %rbx; mov %rsp, (%rdi); mov %rsi, %rsp; pop %rbx; pop %rcx; jmp *%rcx",
-        "call g; mov %rax, %rsp; ret",
-        "mov %rdi, %rax; 1: add $80, %rax; dec %esi; jne 1b; mov %rax, %rsp; ret",
-        "sub $24, %rsp; mov %rsi, 8(%rsp); call g; mov 8(%rsp), %rsp; ret",
-        "test %edi, %edi; je 1f; mov %rsi, %rsp; 1: ret",
-        "xchg %rsp, (%rdi); ret",
-        "xchg %rsp, %rdi; ret",
-        "pop %rsp; ret",
-    ] {
+    for [body] in cases("a_return_on_another_stack_is_not_understood") {
         let summary = module(body);
         assert!(summary.functions.is_empty(), "{body}: {:?}", summary.functions);
         assert!(summary.limits.iter().any(|l| l.limit == Limit::NotPsabi), "{body}: {:?}", summary.limits);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::compilers::assembled;
+use crate::compilers::{assembled, cases};
 use crate::flow::{callees, function, held, module};
 use summaries::ids::ValueIdx;
 use summaries::relation::{CallSite, Callee, Constraint};
@@ -15,79 +15,8 @@ fn who_chooses_where_memory_is() {
         let summary = module(body);
         summary.limits.iter().filter(|l| l.limit == Limit::FixedMapping).count()
     };
-    for (body, count) in [
-        ("xorl %edi, %edi\nmovl $3, %edx\ncall mmap@PLT\nret", 0),
-        ("movl $0, %edi\ncall *mmap64@GOTPCREL(%rip)\nret", 0),
-        ("movq $0, %rdi\njmp mmap", 0),
-        ("xorl %edi, %edi\nmovl size(%rip), %esi\nmovq size@GOTPCREL(%rip), %r13\ncall mmap\nret", 0),
-        ("xorl %edi, %edi\ntestl %esi, %esi\njne 1f\ncall mmap\n1: ret", 0),
-        // In an analysed function, the link tracks the address.
-        ("movq mmap@GOTPCREL(%rip), %rax\nret", 0),
-        ("leaq mmap(%rip), %rax\nret", 0),
-        ("movq syscall@GOTPCREL(%rip), %rax\nmovq %rax, (%rsi)\nret", 0),
-        ("movq mmap@GOTPCREL(%rip), %rax\nstd\nret", 1),
-        ("leaq mmap(%rip), %rax\nstd\nret", 1),
-        // On every way that leads there.
-        ("testl %esi, %esi\njne 1f\nxorl %edi, %edi\njmp 2f\n1: movl $0, %edi\n2: call mmap\nret", 0),
-        ("testl %esi, %esi\njne 1f\nxorl %edi, %edi\njmp 2f\n1: movl $8, %edi\n2: call mmap\nret", 1),
-        ("testl %esi, %esi\njne 1f\nmovl $8, %edi\njmp 2f\n1: movl $0, %edi\n2: call mmap\nret", 1),
-        ("testl %esi, %esi\njne 1f\nmovl $0, %edi\n2: call mmap\nret\n1: jmp 2b", 1),
-        ("xorl %edi, %edi\njmp 2f\n1: nop\n2: decl %esi\njne 1b\ncall mmap\nret", 0),
-        ("xorl %edi, %edi\njmp 2f\n1: incl %edi\n2: decl %esi\njne 1b\ncall mmap\nret", 1),
-        ("xorl %edi, %edi\njmp 2f\n1: call f\n2: call mmap\nret", 1),
-        ("testl %esi, %esi\nje 1f\nint3\njmp 2f\n1: xorl %edi, %edi\n2: call mmap\nret", 1),
-        ("testl %esi, %esi\njne 1f\nint3\n2: call mmap\nret\n1: xorl %edi, %edi\njmp 2b", 1),
-        ("testl %esi, %esi\njne 1f\nud2\n2: call mmap\nret\n1: xorl %edi, %edi\njmp 2b", 0),
-        ("testl %esi, %esi\nje 1f\nxorl %edi, %edi\nlock\n1: incl (%rsi)\ncall mmap\nret", 1),
-        ("xorl %edi, %edi\njmp 2f\n.globl g2\ng2: nop\n2: call mmap\nret", 1),
-        (
-            "xorl %edi, %edi\ng3: call mmap\nret\n.section .text.other,\"ax\",@progbits\n.globl o\n.type o, @function\n\
-          o: .cfi_startproc\njmp t + 2\n.cfi_endproc\n.size o, . - o\n.text",
-            1,
-        ),
-        (
-            "pushq %rbx\nmovq mmap@GOTPCREL(%rip), %rbx\ncall *%rbx\nxorl %edi, %edi\ncall mmap\npopq %rbx\nret",
-            1,
-        ),
-        (".symver hidden, mmap@GLIBC_2.2.5\nmovl $8, %edi\ncall hidden\nret", 1),
-        ("movabsq $0x100000009, %rdi\nxorl %eax, %eax\ncall syscall\nret", 1),
-        ("xorl %edi, %edi\njmp 2f\n.globl g2\n.type g2, @function\ng2: nop\n2: call mmap\nret", 1),
-        // Through a landing pad that code before it falls into.
-        (
-            ".cfi_personality 3, p\n.cfi_lsda 3, .Lt\nsubq $8, %rsp\ncall f\nxorl %edi, %edi\n1: call mmap\naddq $8, %rsp\nret\n\
-             .section .gcc_except_table,\"a\"\n.Lt: .byte 255, 255, 1, 4, 0, 20, 1b - t, 0\n.text",
-            1,
-        ),
-        // In a register that calls leave alone, as compilers keep it in loops.
-        (
-            "pushq %rbx\nmovq syscall@GOTPCREL(%rip), %rbx\n1: movl $202, %edi\nxorl %eax, %eax\ncall *%rbx\ntestl %eax, %eax\njne 1b\npopq %rbx\nret",
-            0,
-        ),
-        (
-            "pushq %rbx\nmovq syscall@GOTPCREL(%rip), %rbx\n1: movl $9, %edi\nxorl %eax, %eax\ncall *%rbx\ntestl %eax, %eax\njne 1b\npopq %rbx\nret",
-            1,
-        ),
-        ("pushq %rbx\nmovq syscall@GOTPCREL(%rip), %rbx\ncall *%rbx\npopq %rbx\nret", 1),
-        ("pushq %rbx\nmovq syscall@GOTPCREL(%rip), %rbx\nmovq %rbx, %rdi\ncall f\npopq %rbx\nret", 0),
-        ("ret\n.data\n.quad mmap\n.text", 1),
-        ("movl $202, %edi\nxorl %eax, %eax\ncall syscall\nret", 0),
-        ("movl $9, %edi\nxorl %eax, %eax\ncall syscall\nret", 1),
-        ("call syscall\nret", 1),
-        ("movabsq $0x100000000, %rdi\ncall mmap\nret", 1),
-        ("movl $4096, %edi\ncall mmap\nret", 1),
-        ("movl $g, %edi\ncall mmap\nret", 1),
-        ("jmp mmap", 1),
-        ("xorl %edi, %edi\nmovl %esi, %edi\ncall mmap\nret", 1),
-        ("xorl %edi, %edi\npopq %rdi\ncall mmap\nret", 1),
-        ("xorl %edi, %edi\nmovb $1, %dil\ncall mmap\nret", 1),
-        ("xorl %edi, %edi\ncall f\ncall mmap\nret", 1),
-        ("testl %esi, %esi\njne 1f\nxorl %edi, %edi\n1: call mmap\nret", 1),
-        ("xorl %esi, %esi\ncall shmat\nret", 0),
-        ("xorl %edi, %edi\ncall shmat\nret", 1),
-        ("movl $1, %ecx\ncall mremap\nret", 0),
-        ("movl $3, %ecx\ncall mremap\nret", 1),
-    ] {
-        assert_eq!(chooses(body), count, "{body}");
+    for [count, body] in cases("who_chooses_where_memory_is") {
+        assert_eq!(chooses(body).to_string(), count, "{body}");
     }
 }
 

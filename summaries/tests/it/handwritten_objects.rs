@@ -5,29 +5,7 @@ use summaries::{AtomKind, Definition, Limit, Severity, Target, atom_flags};
 
 #[test]
 fn link_order_retain_and_none_relocations() {
-    let s = summary(&assembled(
-        "
-        .section .text.f,\"ax\",@progbits
-        f: nop
-        .section kept,\"awR\",@progbits
-        .quad 1
-        .section after_f,\"ao\",@progbits,.text.f
-        .quad 2
-        .section .text.g,\"ax\",@progbits
-        .reloc 0, R_X86_64_NONE, kept_too
-        call callee@PLT
-        movq var@GOTPCREL(%rip), %rax
-        .section .rodata.v,\"a\",@progbits
-        .reloc ., R_X86_64_PLT32, callee
-        .long 0
-        .section .note.x,\"a\",@note
-        .long 1
-        .section .fini,\"ax\",@progbits
-        nop
-        .section .ctors.00100,\"aw\",@progbits
-        .quad f
-        ",
-    ));
+    let s = summary(&assembled(include_str!("programs/handwritten_link_order.s")));
     assert_eq!(s.limits_found(), []);
     let (f, _) = s.atom_named(".text.f");
     assert!(s.atom_named("kept").1.has(atom_flags::RETAIN));
@@ -123,18 +101,7 @@ fn unwind_limits() {
 /// An extended length, two `.eh_frame` sections, and a personality in the CIE.
 #[test]
 fn unwind_of_two_sections() {
-    let s = summary(&assembled(
-        "
-        .section .text.f,\"ax\"; f: ret
-        .section .text.g,\"ax\"; g: ret
-        .section .eh_frame,\"a\",@progbits
-        .long 0xffffffff; .quad 16; .long 0; .quad personality; .long 0
-        .long 16; .long 32; .long f - .; .long 1; .long 0
-        .section .eh_frame,\"a\",@unwind,unique,1
-        .long 12; .long 0; .long 0; .long 0
-        .long 16; .long 20; .long g - .; .long 1; .long lsda
-        ",
-    ));
+    let s = summary(&assembled(include_str!("programs/handwritten_unwind.s")));
     assert_eq!(s.limits_found(), []);
     assert_eq!(s.edges(".text.f"), ["Unwind personality"]);
     assert_eq!(s.edges(".text.g"), ["Unwind lsda"]);

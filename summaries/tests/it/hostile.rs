@@ -204,11 +204,7 @@ fn damaged_summaries() {
 /// A summary of a function with inconsistent parts is not used.
 #[test]
 fn functions_that_do_not_fit() {
-    let text = "module native pointers\nsymbol g global\natom .text code section 1 size 32 flags exec,standard\n\
-                  call @6 g -4\natom .data data section 2 size 8 flags write,standard\n\
-                function [.text]\n  entry [.text] @0\n  param rsi %0\n  param rdi %1\n  stackparam 8 %2\n  \
-                result rax %3\n  atlabel %0\n  %3 = address g\n  store %0 -> %1 +0 size 8\n  \
-                site section 1 @5 direct g actual rdi %0 stack 8 %1 stack 16 %2 result rax %3\n  accounts section 1 @6\n";
+    let text = include_str!("programs/hostile_functions_that_do_not_fit.txt");
     let good = summaries::text::parse(text).unwrap();
     assert_eq!(good.check(), Ok(()));
     type Damage = fn(&mut FunctionSummary);

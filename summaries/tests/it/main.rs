@@ -16,3 +16,6 @@ mod native;
 mod handwritten_objects;
 mod refusals;
 mod significance;
+#[allow(dead_code, reason = "bench uses the rest")]
+#[path = "../../../bench/src/texts.rs"]
+mod texts;

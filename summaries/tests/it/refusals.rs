@@ -1,7 +1,9 @@
 //! One hand-written object for each reason to keep a section whole, each a step away from one that is divided.
 
 use crate::compilers::assembled;
+use crate::compilers::cases;
 use crate::functions::divided;
+use crate::texts::templates;
 use summaries::{AtomKind, Granularity, ModuleSummary, SummaryOptions, Target, extract};
 
 /// Two functions as a compiler writes them, with lines in the first, behind the second, and before both.
@@ -26,25 +28,16 @@ fn refused(before: &str, inside: &str, behind: &str) -> Vec<&'static str> {
     limits
 }
 
+/// Code of compilers is divided, and each limit has its cause.
 #[test]
-fn compiler_code_is_divided() {
-    for (before, inside, behind) in [
-        ("", "", ""),
-        ("", " call g\n lea g(%rip), %rax", ""),
-        (" .section .rodata\n .quad g, f", "", ""),
-        ("", " je 1f\n lock\n1: cmpxchg %ecx, (%rdx)", ""),
-        // A place that only assembly names is exact.
-        (" .section places, \"a\"\n .quad .text", "", ""),
-        (" .section .rodata\n .quad g", "", ""),
-        // Its own symbol at the same place and of the same size.
-        ("", "", " .globl h\n .type h, @function\n .set h, g\n .size h, 4"),
-        ("", " jmp *%rax", ""),
-        // The address is an immediate operand of an instruction with a memory operand.
-        ("", " movq $g, x(%rip)\n call g", ""),
-        (" .section .rodata\n .long f - .", "", ""),
-    ] {
-        assert_eq!(refused(before, inside, behind), Vec::<&str>::new(), "{before} {inside} {behind}");
+fn each_limit_has_its_cause() {
+    let cases = templates(include_str!("programs/refusals.txt"), &["before", "inside", "behind"]);
+    for case in &cases {
+        let [before, inside, behind] = ["before", "inside", "behind"].map(|key| case.part(key).trim_end());
+        assert_eq!(refused(before, inside, behind).join(" "), case.words, "{case:?}");
     }
+    assert!(cases.len() > 30);
+    assert_eq!(refused(" .section .rodata\n.Lt: .long .Lx - .Lt, .Lx - .Lt", JUMP, ""), Vec::<&str>::new());
 }
 
 /// A reference in debug information alone ties nothing together if the debug information is dropped; other references do.
@@ -62,65 +55,6 @@ fn debug_information_that_is_left_out() {
             assert_eq!(summary.limits.iter().any(|l| l.limit.name() == "debug-info"), expected == 1);
         }
     }
-}
-
-#[test]
-fn each_limit_has_its_cause() {
-    for (limit, before, inside, behind) in [
-        ("unsized-symbol", "", "", " .type h, @function\nh: ret"),
-        ("symbol-in-text", "", "", "label: ret"),
-        ("symbol-in-text", "", "", " .type o, @object\no: .quad 1\n .size o, 8"),
-        ("uncovered-code", "", "", " ret"),
-        ("uncovered-code", "", "", " .zero 64"),
-        ("undecodable-code", "", " .byte 0x06", ""),
-        ("ambiguous-target", " .section .rodata\n .quad .text", "", ""),
-        ("branch-nowhere", "", " jmp g + 1", ""),
-        ("branch-nowhere", "", " call g + 100", ""),
-        ("branch-nowhere", "", " jmp .+3\n mov $0, %eax", ""),
-        ("unplaced-relocation", "", " .reloc ., R_X86_64_32, ext\n nopl 0(%rax)", ""),
-        ("ambiguous-target", " .section .rodata\n .quad g + 1", "", ""),
-        ("ambiguous-target", " .section .rodata\n .quad f + 18", "", ""),
-        // Not a label's place; in a section of assembly's own only if no object has the place.
-        ("ambiguous-target", " .section .rodata\n .quad .text + 3", " .rept 20\n nop\n .endr", ""),
-        (
-            "ambiguous-target",
-            " .section places, \"a\"\n .type o, @object\no: .quad .text + 3\n .size o, 8",
-            " .rept 20\n nop\n .endr",
-            "",
-        ),
-        ("ambiguous-target", " .section .rodata\n .quad g - .", "", ""),
-        ("ambiguous-target", " .section .rodata\n .reloc ., R_X86_64_NONE, .text\n .quad 0", "", ""),
-        ("reference-into-padding", " .section .rodata\n .quad g - 1", "", ""),
-        ("ordered-section", " .section meta, \"ao\", @progbits, .text\n .quad 0", "", ""),
-        ("code-as-data", "", " mov g(%rip), %eax", ""),
-        ("code-as-data", "", " jmp 2f\n .p2align 4\n1: nop\n2: movaps 1b(%rip), %xmm0", ""),
-        (
-            "code-as-data",
-            " .section .text.o, \"ax\", @progbits\n .type o, @function\no: .cfi_startproc\n mov g(%rip), %eax\n \
-         ret\n .cfi_endproc\n .size o, .-o\n",
-            "",
-            "",
-        ),
-        ("code-as-data", "", " call 1f\n1: pop %rax\n add $g - 1b, %rax", ""),
-        ("debug-info", " .section .note.probes\n .quad g", "", ""),
-        // Without an FDE a computed distance may lead from one function to another.
-        (
-            "unproved-jump",
-            "",
-            "",
-            " .type h, @function\nh: lea g(%rip), %rax\n add %rdi, %rax\n jmp *%rax\n .size h, .-h",
-        ),
-        // From where nothing is.
-        (
-            "unclaimed-pcrel-table",
-            " .section .rodata\n .skip 64\n .long .text - 1 - ., .text - 1 - .",
-            "",
-            "",
-        ),
-    ] {
-        assert_eq!(refused(before, inside, behind), [limit], "{before} {inside} {behind}");
-    }
-    assert_eq!(refused(" .section .rodata\n.Lt: .long .Lx - .Lt, .Lx - .Lt", JUMP, ""), Vec::<&str>::new());
 }
 
 /// The targets of a table whose base is not proved are kept together.
@@ -170,27 +104,12 @@ fn functions_that_nothing_refers_to() {
 /// Without an FDE a last call may come back, unless it is known not to or the next function would not find its way back.
 #[test]
 fn last_calls_without_fde() {
-    for (last, next, expected) in [
-        (" call ext", " ret", 1),
-        (" call abort", " ret", 2),
-        (" push %rax\n call ext", " ret", 2),
-        (
-            " push %rbp\n mov %rsp, %rbp\n sub $16, %rsp\n call ext",
-            " push %rbp\n mov %rsp, %rbp\n leave\n ret",
-            2,
-        ),
-        (" push %rax\n call ext", " pop %rax\n ret", 1),
-        (" push %rax\n call ext", " jmp ext", 1),
-        (" push %rax\n and $-16, %rsp\n call ext", " ret", 1),
-        (" test %edi, %edi\n je 1f\n push %rax\n1: call ext", " ret", 1),
-        (" push %rax\n ret\n1: call ext", " ret", 1),
-        (" jmp *%rdi", " ret", 2),
-        (" nop", " ret", 1),
-    ] {
+    for [last, next, expected] in cases("last_calls_without_fde") {
         let text = format!(
             " .text\n .type f, @function\nf:{last}\n .size f, .-f\n .type g, @function\ng:{next}\n .size g, .-g\n"
         );
         let summary = divided(&assembled(&text));
+        let expected = expected.parse().unwrap();
         assert_eq!(
             (parts(&summary), summary.limits.len()),
             (expected, 2 - expected),
@@ -260,20 +179,10 @@ fn short_jumps_that_can_be_relaxed() {
 /// A program may store `g - 1`, and that is an address in the function before. Calls are never biased.
 #[test]
 fn biased_addresses_keep_both_functions() {
-    for (before, inside, expected) in [
-        (" .section .rodata\n .quad g - 1", " nop", 1),
-        (" .section places, \"a\"\n .quad .text + 8", " .rept 20\n nop\n .endr", 2),
-        ("", " lea g - 1(%rip), %rax", 1),
-        ("", " lea g(%rip), %rax", 2),
-        (
-            " .section .text.o, \"ax\", @progbits\n .type o, @function\no: .cfi_startproc\n lea g - 1(%rip), %rax\n ret\n \
-         .cfi_endproc\n .size o, .-o\n",
-            " nop",
-            1,
-        ),
-    ] {
+    for [before, inside, expected] in cases("biased_addresses_keep_both_functions") {
         let packed = source(before, inside, "").replace(" .p2align 4\n .type g", " .type g");
         let summary = divided(&assembled(&packed));
+        let expected = expected.parse().unwrap();
         assert_eq!(
             (parts(&summary), summary.limits.len()),
             (expected, 2 - expected),
@@ -342,41 +251,11 @@ fn references_from_undecoded_code() {
 /// its own labels is proved, and so is a pointer.
 #[test]
 fn targets_that_are_computed() {
-    const TABLE: &str = " .section .rodata\n.Lt: .long .Lx - .Lt, .Ly - .Lt\n";
-    const DISTANCES: &str = " .section .rodata\n.Ld: .long 0, g - f\n";
-    let computed = " lea f(%rip), %rax\n lea .Ld(%rip), %rcx\n movslq (%rcx,%rdi,4), %rdx\n add %rdx, %rax\n";
-    for (compiler, before, inside, expected) in [
-        ("", DISTANCES, format!("{computed} jmp *%rax"), 1),
-        ("", DISTANCES, format!("{computed} call *%rax"), 1),
-        (" .ident \"The Netwide Assembler 2.16\"", DISTANCES, format!("{computed} call *%rax"), 1),
-        (" .ident \"GCC: (none)\"", DISTANCES, format!("{computed} call *%rax"), 2),
-        ("", "", " shl $4, %rdi\n lea (%rsi,%rdi), %rax\n call *%rax".to_owned(), 1),
-        ("", DISTANCES, " lea g(%rip), %rax\n add .Ld(,%rdi,4), %eax\n push %rax".to_owned(), 1),
-        (
-            "",
-            DISTANCES,
-            " lea g(%rip), %rax\n add $16, %rax\n mov %rax, -8(%rsp)\n jmp *-8(%rsp)".to_owned(),
-            1,
-        ),
-        (
-            "",
-            "",
-            " lea g(%rip), %rax\n mov %rax, %rdi\n cmp %rax, %rsi\n push %rax\n mov %rax, (%rsi)\n mov (%rsi), %eax"
-                .to_owned(),
-            2,
-        ),
-        ("", " .section .text.entry, \"ax\"\nentry: jmp *%rax\n", String::new(), 1),
-        ("", "", " call *%rdi\n mov (%rsi), %rax\n call *%rax\n jmp *8(%rsi)".to_owned(), 2),
-        (
-            "",
-            TABLE,
-            " lea .Lt(%rip), %rdx\n movslq (%rdx,%rax,4), %rax\n add %rdx, %rax\n jmp *%rax\n.Lx: nop\n.Ly:"
-                .to_owned(),
-            2,
-        ),
-    ] {
+    for case in templates(include_str!("programs/computed_targets.txt"), &["compiler", "before", "inside"]) {
+        let [compiler, before, inside] = ["compiler", "before", "inside"].map(|key| case.part(key));
+        let expected: usize = case.words.parse().unwrap();
         let text =
-            source("", &inside, "").replace(" .ident \"GCC: (none)\"\n", &format!("{compiler}\n{before}"));
+            source("", inside, "").replace(" .ident \"GCC: (none)\"\n", &format!("{compiler}\n{before}"));
         let summary = divided(&assembled(&text));
         assert_eq!(parts(&summary), expected, "{compiler} {before} {inside}: {:?}", summary.limits);
     }

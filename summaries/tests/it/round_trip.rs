@@ -5,6 +5,7 @@ use summaries::relation::Callee;
 use summaries::{Definition, Granularity, ReferenceKind, Target, ValueIdx, format, text};
 
 use crate::bitcode::corpus::sample;
+use crate::compilers::cases;
 use crate::compilers::{Find, object};
 
 proptest! {
@@ -21,21 +22,7 @@ proptest! {
 
 #[test]
 fn by_hand() {
-    let s = text::parse(
-        "
-        module native
-        symbol main global func in [.text.main] size 0x10
-        symbol helper global
-        symbol pool global object common [pool]
-        group main comdat
-        atom .text.main code size 16 flags exec,standard group main
-          address @0x8 [.rodata] +8   ; below its atom, in any order
-          call @4 helper -4
-        atom .rodata rodata size 8
-        atom pool common size 4 align 4
-        ",
-    )
-    .unwrap();
+    let s = text::parse(include_str!("programs/round_trip_by_hand.txt")).unwrap();
     assert_eq!(s.edges(".text.main"), ["Call helper", "Address [.rodata]"]);
     assert_eq!(s.references[0].addend, -4);
     assert_eq!(
@@ -49,33 +36,7 @@ fn by_hand() {
 
 #[test]
 fn value_flow_by_hand() {
-    let s = text::parse(
-        "
-        module native pointers
-        symbol helper global
-        atom f code size 16
-        atom f.cold code size 16
-        function [f] frame
-          parts [f.cold]
-          entry [f] @0
-          param rdi %0
-          param xmm0 %1
-          result rax %2
-          atlabel %2
-          store %0 -> %4 -8 size 8
-          copy %0 +0 -> %1 unknown size 0
-          %2 = load %0 +8 size 8
-          %4 = frame unknown
-          %3 = address helper
-          %5 = %3 +8
-          %6 = unknown
-          escape %6
-          accounts section 1 @0x8
-          site section 1 @0x4 direct [f] +16 jump actual rdi %0 stack 8 %1 instack -16 result rax %2
-          site section 1 @0x2 indirect %5
-        ",
-    )
-    .unwrap();
+    let s = text::parse(include_str!("programs/round_trip_value_flow_by_hand.txt")).unwrap();
     let f = &s.functions[0];
     assert_eq!(
         (f.values, f.frame, f.parameters.as_slice()),
@@ -91,25 +52,9 @@ fn value_flow_by_hand() {
 
 #[test]
 fn errors_name_the_line() {
-    for (text, line, message) in [
-        ("module native\nsymbol a in [b]", 2, "no atom is named `b`"),
-        ("symbol a\nsymbol a\natom t code\ncall @0 a", 4, "several symbols are named `a`"),
-        ("call @0 a", 1, "below its atom"),
-        ("atom t code\n\n  data @0 #7", 3, "there is no symbol #7"),
-        ("atom t code align 3\n", 1, "alignment"),
-        ("frob", 1, "starts no entry"),
-        ("symbol a value 0x", 1, "`0x` is no number"),
-        ("site section 1 @0 direct a", 1, "below a function"),
-        ("atom t code\nfunction [t]\n%0 = %x", 3, "a value such as %3"),
-        ("atom t code\nfunction [t]\nparam eax %0", 3, "no register"),
-        ("atom t code\nfunction [t]\nparam xmm250 %0", 3, "no register"),
-        ("atom t code\nfunction [t]\n%0 = frame +8", 3, "function 0"),
-        ("atom t code\nfunction [t]\nfunction [t]", 3, "out of order"),
-        ("atom t data\nfunction [t]", 2, "function 0"),
-        ("atom t code\natom u code\nfunction [t]\nparts [u]\nfunction [u]", 5, "function 1"),
-    ] {
+    for [text, line, message] in cases("errors_name_the_line") {
         let error = text::parse(text).unwrap_err();
-        assert_eq!(error.line, line, "{error}");
+        assert_eq!(error.line.to_string(), line, "{error}");
         assert!(error.message.contains(message), "{error}");
     }
 }

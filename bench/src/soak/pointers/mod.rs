@@ -4,7 +4,7 @@
 //! from `malloc`, a parameter on the stack, bytes, a callback's context...), now and then in another unit, and calls the result. Most carriers
 //! also hold decoys: functions whose address is taken and that are not called, so that they should become stubs.
 //!
-//! Most carriers are texts with places to fill in ([`Carrier`]); `shapes` and `signatures` draw the others. The output depends on no address,
+//! Most carriers are texts with places to fill in ([`CARRIERS`]); `shapes` and `signatures` draw the others. The output depends on no address,
 //! and compilers use no undefined behaviour.
 
 mod shapes;
@@ -14,49 +14,22 @@ use std::sync::LazyLock;
 
 use super::program::{SoakProgram, Unit};
 use crate::rng::Rng;
-use crate::texts::blocks;
+use crate::texts::{Template, filled, templates};
 
 /// The texts that all units share. `zero` is volatile and never written, so that compilers do not know it. `touch` is a call whose callee they
 /// do not see.
 const HEAD: &str = include_str!("../texts/pointers.h");
 const BASE: &str = include_str!("../texts/pointers.c");
 
-/// A way for a value of type `fn` from one variable to another.
+/// Carriers: ways for a value of type `fn` from one variable to another. The words are the group that it is drawn from (see [`Weaver::carry`])
+/// and the language of the unit, if it needs one. `shared` and `here` stand at file scope, in all units and in that of the chain; `there` in
+/// any unit.
 ///
-/// In the texts `@v` is the value, `@o` the variable to define, `@#` a number of its own, `@d` a new function that need not be called, `@t` one
-/// that may be called, `@i` a number from 0 to 3, the same each time, `@z` a zero that compilers do not know, `@K` a constant, `@n` perhaps
+/// In the texts `@v` is the value, `@o` the variable to define, `@#` a number of its own, `@c` a new function that is called, `@d` one that need not be,
+/// `@t` one that may be, `@i` a number from 0 to 3, the same each time, `@z` a zero that compilers do not know, `@K` a constant, `@n` perhaps
 /// `noinline`, `@s` perhaps `static`.
-#[derive(Debug)]
-struct Carrier {
-    /// The group that it is drawn from, see [`Weaver::carry`].
-    kind: &'static str,
-    /// The language of the unit: `C`, `C++`, or any.
-    needs: &'static str,
-    shared: String,
-    /// At file scope, in the unit of the chain.
-    here: String,
-    /// At file scope, in any unit.
-    there: String,
-    body: String,
-}
-
-static CARRIERS: LazyLock<Vec<Carrier>> = LazyLock::new(|| {
-    let mut all: Vec<Carrier> = Vec::new();
-    for block in blocks(include_str!("../texts/carriers.txt")) {
-        match (block.key, all.last_mut()) {
-            ("shared", Some(last)) => last.shared = block.text,
-            ("here", Some(last)) => last.here = block.text,
-            ("there", Some(last)) => last.there = block.text,
-            _ => {
-                let (kind, needs) = block.words.split_once(' ').unwrap_or((block.words, ""));
-                let body = block.text.strip_suffix('\n').unwrap_or_default().to_owned();
-                let [shared, here, there] = <[String; 3]>::default();
-                all.push(Carrier { kind, needs, shared, here, there, body });
-            }
-        }
-    }
-    all
-});
+static CARRIERS: LazyLock<Vec<Template>> =
+    LazyLock::new(|| templates(include_str!("../texts/carriers.txt"), &["shared", "here", "there"]));
 
 #[derive(Debug, Default)]
 struct PointerUnit {
@@ -159,7 +132,7 @@ impl Weaver {
             body: String::new(),
             value: String::new(),
         };
-        self.begin(&mut chain);
+        self.carry(&mut chain, id, "begin", "");
         for _ in 0..self.rng.range(1, 6) {
             match self.rng.below(14) {
                 0 => self.hand_over(&mut chain),
@@ -167,7 +140,7 @@ impl Weaver {
                 3 => self.parameters(&mut chain),
                 4 => self.variadic(&mut chain),
                 5 | 6 => self.signature(&mut chain),
-                _ => self.carry(&mut chain),
+                _ => self.text(&mut chain),
             }
             if self.rng.one_in(3) {
                 chain.body.push_str("  touch(&x);\n");
@@ -178,27 +151,33 @@ impl Weaver {
     }
 
     /// One of the carriers that are texts.
-    fn carry(&mut self, chain: &mut Chain) {
+    fn text(&mut self, chain: &mut Chain) {
         let cplus = self.drafts[chain.unit].cplus;
         // C++ has its own as often as all the others together.
         let kind = match cplus && self.rng.one_in(2) {
             true => "cplus",
-            false => *self.rng.pick(&[
-                "data",
-                "data",
-                "data",
-                "passing",
-                "passing",
-                "callbacks",
-                "callbacks",
-                "machine",
-            ]),
+            false => self.rng.word("data data data passing passing callbacks callbacks machine"),
         };
-        let language = if cplus { "C++" } else { "C" };
-        let fit = |c: &&Carrier| c.kind == kind && (c.needs.is_empty() || c.needs == language);
-        let all: Vec<&Carrier> = CARRIERS.iter().filter(fit).collect();
+        let id = self.fresh();
+        self.carry(chain, id, kind, if cplus { " C++" } else { " C" });
+    }
+
+    /// Send the value of a chain through a carrier of a group.
+    fn carry(&mut self, chain: &mut Chain, id: usize, kind: &str, language: &str) {
+        let fit = |c: &&Template| c.words.strip_prefix(kind).is_some_and(|l| l.is_empty() || l == language);
+        let all: Vec<&Template> = CARRIERS.iter().filter(fit).collect();
         let carrier = *self.rng.pick(&all);
-        self.place(chain, carrier);
+        let of = Filling { value: chain.value.clone(), id, index: self.rng.below(4) };
+        let shared = self.fill(carrier.part("shared"), chain.unit, &of);
+        self.shared.push_str(&shared);
+        let there = self.any_unit();
+        for (text, unit) in [("there", there), ("here", chain.unit)] {
+            let text = self.fill(carrier.part(text), unit, &of);
+            self.drafts[unit].items.push_str(&text);
+        }
+        let body = self.fill(&carrier.text, chain.unit, &of);
+        chain.body.push_str(&body);
+        chain.value = format!("v{id}");
     }
 
     /// The main function, which calls every chain.
@@ -233,15 +212,15 @@ pub(super) fn generate(seed: u64) -> SoakProgram {
     let mut out = Vec::new();
     for (u, draft) in weaver.drafts.iter().enumerate() {
         let base = if u == 0 { BASE } else { "" };
-        let text = if draft.cplus {
-            let (head, plus, shared, items) = (HEAD, plus(&draft.items), &weaver.shared, &draft.items);
-            format!("{head}{plus}extern \"C\" {{\n{shared}{base}{items}}}\n")
-        } else {
-            format!("{}{}{base}{}", HEAD, weaver.shared, draft.items)
+        let (head, shared, items) = (HEAD, &weaver.shared, &draft.items);
+        let text = match draft.cplus {
+            true => format!("{head}{}extern \"C\" {{\n{shared}{base}{items}}}\n", plus(items)),
+            false => format!("{head}{shared}{base}{items}"),
         };
         let last = u + 1 == weaver.drafts.len();
         let archive = (u > 0 && archives > 0 && weaver.rng.one_in(2)).then(|| weaver.rng.below(archives));
-        let mut unit = Unit::new(format!("u{u}"), text, draft.cplus);
+        let mut unit = Unit::new(u, &text, None, "");
+        unit.cplus = draft.cplus;
         unit.archive = archive;
         unit.library = library && last;
         let flags = ["-mavx2", "-fno-optimize-sibling-calls", "-fno-tree-vectorize"];
@@ -293,47 +272,20 @@ fn plus(text: &str) -> String {
 impl Weaver {
     /// Fill in a text of `carrier` that is to stand in `unit`.
     fn fill(&mut self, text: &str, unit: usize, of: &Filling) -> String {
-        let mut out = String::with_capacity(text.len() * 2);
-        let mut rest = text;
-        while let Some(at) = rest.find('@') {
-            out.push_str(&rest[..at]);
-            let mark = rest[at + 1..].chars().next().unwrap_or('@');
-            rest = &rest[at + 1 + mark.len_utf8()..];
-            match mark {
-                'v' => out.push_str(&of.value),
-                'o' => out.push_str(&format!("v{}", of.id)),
-                '#' => out.push_str(&of.id.to_string()),
-                'd' => out.push_str(&self.function("decoy", unit)),
-                't' => out.push_str(&self.function("other", unit)),
-                'i' => out.push_str(&of.index.to_string()),
-                'z' => out.push_str(self.rng.pick::<&str>(&["zero", "zero", "(a & zero)", "0u"])),
-                'K' => out.push_str(&self.rng.literal()),
-                'n' => {
-                    let perhaps = self.noinline();
-                    out.push_str(perhaps);
-                }
-                's' => out.push_str(self.rng.pick::<&str>(&["", "static "])),
-                other => out.extend(['@', other]),
-            }
-        }
-        out.push_str(rest);
-        out
-    }
-
-    /// Send the value of a chain through a carrier.
-    fn place(&mut self, chain: &mut Chain, carrier: &Carrier) {
-        let of = Filling { value: chain.value.clone(), id: self.fresh(), index: self.rng.below(4) };
-        let shared = self.fill(&carrier.shared, chain.unit, &of);
-        self.shared.push_str(&shared);
-        let there = self.any_unit();
-        for (text, unit) in [(&carrier.there, there), (&carrier.here, chain.unit)] {
-            let text = self.fill(text, unit, &of);
-            self.drafts[unit].items.push_str(&text);
-        }
-        let body = self.fill(&carrier.body, chain.unit, &of);
-        chain.body.push_str(&body);
-        chain.body.push('\n');
-        chain.value = format!("v{}", of.id);
+        filled(text, |mark| match mark {
+            "v" => of.value.clone(),
+            "o" => format!("v{}", of.id),
+            "#" => of.id.to_string(),
+            "c" => self.function("called", unit),
+            "d" => self.function("decoy", unit),
+            "t" => self.function("other", unit),
+            "i" => of.index.to_string(),
+            "z" => (*self.rng.pick(&["zero", "zero", "(a & zero)", "0u"])).to_owned(),
+            "K" => self.rng.literal(),
+            "n" => self.noinline().to_owned(),
+            "s" => (*self.rng.pick(&["", "static "])).to_owned(),
+            other => format!("@{other}"),
+        })
     }
 }
 

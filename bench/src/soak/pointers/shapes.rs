@@ -4,74 +4,6 @@
 use super::{Chain, Weaver};
 
 impl Weaver {
-    /// The first value of a chain.
-    pub(super) fn begin(&mut self, chain: &mut Chain) {
-        let id = self.fresh();
-        let unit = chain.unit;
-        let target = self.function("called", unit);
-        let value = match self.rng.below(7) {
-            0 => {
-                // A constant table with a terminator, searched by a key from data.
-                let (d, e) = (self.function("other", unit), self.function("other", unit));
-                self.drafts[unit].items.push_str(&format!(
-                    "static const struct {{ unsigned key; fn f; const char *name; }} list{id}[] = {{{{1, {d}, \"one\"}}, {{3, {target}, \"three\"}}, {{7, {e}, \"seven\"}}, {{0, 0, 0}}}};\n"
-                ));
-                chain.body.push_str(&format!(
-                    "  fn v{id} = 0; for (int i = 0; list{id}[i].f; i++) if (list{id}[i].key == 3u + zero) v{id} = list{id}[i].f;\n"
-                ));
-                format!("v{id}")
-            }
-            1 => {
-                let (d, e) = (self.function("other", unit), self.function("decoy", unit));
-                self.drafts[unit].items.push_str(&format!(
-                    "static fn begun{id} = {e}; static fn const table{id}[3] = {{{d}, {target}, {d}}};\n"
-                ));
-                chain
-                    .body
-                    .push_str(&format!("  if (begun{id} == 0) x++; fn v{id} = table{id}[1u + zero];\n"));
-                format!("v{id}")
-            }
-            2 => {
-                let other = self.any_unit();
-                let (t, d) = (self.function("called", other), self.function("other", other));
-                self.shared.push_str(&format!("fn get{id}(unsigned k);\n"));
-                self.drafts[other].items.push_str(&format!(
-                    "fn get{id}(unsigned k) {{ switch (k % 5u) {{ case 0: return {t}; case 1: case 3: return {d}; default: return {t}; }} }}\n"
-                ));
-                chain.body.push_str(&format!("  fn v{id} = get{id}(x);\n"));
-                format!("v{id}")
-            }
-            3 => {
-                let other = self.function("called", unit);
-                chain.body.push_str(&format!("  fn v{id} = (y & 1u) ? {target} : {other};\n"));
-                format!("v{id}")
-            }
-            4 => {
-                // A global of another unit, initialised there or at start-up.
-                let (home, cplus) = {
-                    let home = self.any_unit();
-                    (home, self.drafts[home].cplus)
-                };
-                let t = self.function("called", home);
-                self.shared.push_str(&format!("extern fn global{id};\n"));
-                let text = match self.rng.below(3) {
-                    0 if !cplus => format!(
-                        "fn global{id};\n__attribute__((constructor)) static void start{id}(void) {{ global{id} = {t}; }}\n"
-                    ),
-                    _ => format!("fn global{id} = {t};\n"),
-                };
-                self.drafts[home].items.push_str(&text);
-                chain.body.push_str(&format!("  fn v{id} = global{id};\n"));
-                format!("v{id}")
-            }
-            _ => {
-                chain.body.push_str(&format!("  fn v{id} = {target};\n"));
-                format!("v{id}")
-            }
-        };
-        chain.value = value;
-    }
-
     /// A structure with the value in one of its fields, copied one way or another.
     pub(super) fn structure(&mut self, chain: &mut Chain) {
         let id = self.fresh();
@@ -98,63 +30,11 @@ impl Weaver {
         }
         let packed = if self.rng.one_in(10) { "__attribute__((packed)) " } else { "" };
         self.shared.push_str(&format!("struct {packed}rec{id} {{ {members}}};\n"));
-        let record = format!("struct rec{id}");
-        let copy = match self.rng.below(11) {
-            0 => format!("{record} t{id} = s{id};"),
-            1 => format!("{record} t{id}; memcpy(&t{id}, &s{id}, sizeof t{id});"),
-            2 => format!("{record} t{id}; memmove(&t{id}, &s{id}, sizeof t{id} - zero);"),
-            3 => {
-                let there = self.any_unit();
-                self.shared.push_str(&format!("{record} pass{id}(unsigned k, {record} s);\n"));
-                let noinline = self.noinline();
-                self.drafts[there].items.push_str(&format!(
-                    "{noinline}{record} pass{id}(unsigned k, {record} s) {{ if (k == 77u) s.f = 0; return s; }}\n"
-                ));
-                format!("{record} t{id} = pass{id}(x & 15u, s{id});")
-            }
-            4 => {
-                self.drafts[unit].items.push_str(&format!("static {record} kept{id};\n"));
-                format!("kept{id} = s{id}; touch(&x); {record} t{id} = kept{id};")
-            }
-            5 => {
-                let allocator = *self.rng.pick(&["malloc", "xmalloc", "arena"]);
-                format!(
-                    "{record} *p{id} = ({record} *){allocator}(sizeof *p{id}); *p{id} = s{id}; touch(&x); {record} t{id} = *p{id};"
-                )
-            }
-            6 => format!(
-                "{record} l{id}[4]; for (unsigned i = 0; i < 4; i++) l{id}[i] = s{id}; touch(&x); {record} t{id} = l{id}[x & 3u];"
-            ),
-            7 => {
-                let there = self.any_unit();
-                self.shared.push_str(&format!("fn read{id}(const {record} *s, unsigned k);\n"));
-                let noinline = self.noinline();
-                self.drafts[there].items.push_str(&format!(
-                    "{noinline}fn read{id}(const {record} *s, unsigned k) {{ return k ? s->f : s[k].f; }}\n"
-                ));
-                format!("{record} t{id} = s{id}; t{id}.f = read{id}(&t{id}, x & 1u);")
-            }
-            8 => format!(
-                "{record} t{id}; {{ volatile unsigned char *to = (volatile unsigned char *)&t{id}; const unsigned char *from = (const unsigned char *)&s{id}; for (size_t i = 0; i < sizeof t{id}; i++) to[i] = from[i]; }}"
-            ),
-            9 => {
-                self.drafts[unit].items.push_str(&format!(
-                    "static {record} *grown{id}; static unsigned count{id};\n\
-                     static void grow{id}({record} s) {{ grown{id} = ({record} *)xrealloc(grown{id}, (count{id} + 1u) * sizeof s); grown{id}[count{id}++] = s; }}\n"
-                ));
-                format!(
-                    "grow{id}(s{id}); grow{id}(s{id}); {record} t{id} = grown{id}[count{id} - 1u - (x & 1u)];"
-                )
-            }
-            _ => format!(
-                "union {{ {record} s; unsigned char b[sizeof({record})]; }} u{id}; u{id}.s = s{id}; {record} t{id}; memcpy(&t{id}, u{id}.b, sizeof t{id});"
-            ),
-        };
         let place = if self.rng.one_in(3) { "static " } else { "" };
-        chain.body.push_str(&format!(
-            "  {place}{record} s{id}; memset(&s{id}, 0, sizeof s{id}); {fill}\n  {copy}\n  fn v{id} = t{id}.f;\n"
-        ));
-        chain.value = format!("v{id}");
+        chain
+            .body
+            .push_str(&format!("  {place}struct rec{id} s{id}; memset(&s{id}, 0, sizeof s{id}); {fill}\n"));
+        self.carry(chain, id, "copy", "");
     }
 
     /// Through a function that gives back one of its parameters, in any place among others.

@@ -34,8 +34,6 @@ pub(super) struct Oracle {
     /// The targets of each (function, site), and whether it is overdefined.
     pub(super) sites: BTreeMap<(usize, usize), (Targets, bool)>,
     changed: bool,
-    /// Unknown code may read every register of its callers.
-    unknown_takes_all: bool,
     /// The copies of functions that external code enters. Their numbers follow those of the functions.
     entered: BTreeSet<usize>,
     /// The root, and atoms to which a reference exists that no analysed function accounts for.
@@ -230,10 +228,6 @@ impl Oracle {
 
     fn label(&mut self, function: &FunctionSummary, f: usize) {
         self.changed |= self.runs.insert(f);
-        // A library may jump to the label, where the registers of its caller have the same values as in the caller.
-        if !function.indirect_entry_values.is_empty() && !self.unknown_takes_all {
-            (self.unknown_takes_all, self.changed) = (true, true);
-        }
         for value in &function.indirect_entry_values {
             self.add(OracleNode::Value(f, value.0), None);
         }
@@ -573,8 +567,7 @@ impl Oracle {
 
     fn call_unknown(&mut self, summary: &ModuleSummary, f: usize, number: usize, code: UnknownCode) {
         let site = &function_of(summary, f).call_sites[number];
-        let takes_all = code != UnknownCode::Library || self.unknown_takes_all;
-        let takes = |register: u8| takes_all || CONVENTIONAL & 1 << register != 0;
+        let takes = |register: u8| code != UnknownCode::Library || CONVENTIONAL & 1 << register != 0;
         let actuals = site.actuals.iter().filter(|a| takes(a.0)).map(|a| a.1);
         for value in actuals.chain(site.stack.iter().map(|s| s.1)) {
             self.flow(OracleNode::Value(f, value.0), OracleNode::Escaped);

@@ -16,25 +16,11 @@ pub(crate) struct Sample {
 
 const C: &str = include_str!("programs/corpus_c.c");
 
-const ASM: &str = r#"
-asm(".globl asm_defined\nasm_defined: jmp asm_wanted\n.weak asm_weak\n.hidden asm_hidden\n.globl asm_hidden\nasm_hidden: ret\n");
-extern void asm_defined(void);
-void call(void) { asm_defined(); }
-"#;
+const ASM: &str = include_str!("../programs/bitcode_corpus_asm.c");
 
 const CXX: &str = include_str!("programs/corpus_cxx.cc");
 
-const RUST: &str = r#"
-use std::sync::atomic::{AtomicUsize, Ordering};
-static C: AtomicUsize = AtomicUsize::new(0);
-std::thread_local!(static L: std::cell::Cell<i32> = std::cell::Cell::new(3));
-#[no_mangle] pub extern "C" fn rust_fn(x: i32) -> i32 { C.fetch_add(1, Ordering::Relaxed); L.with(|l| l.set(x)); x * 3 }
-pub trait T { fn f(&self) -> i32; fn g(&self) -> i32 { 3 } }
-pub struct A(pub i32);
-impl T for A { fn f(&self) -> i32 { self.0 } }
-pub fn dynamic(t: &dyn T) -> i32 { t.f() + t.g() }
-pub fn boxes(n: usize) -> Vec<Box<dyn T>> { (0..n).map(|i| Box::new(A(i as i32)) as Box<dyn T>).collect() }
-"#;
+const RUST: &str = include_str!("../programs/bitcode_corpus_rust.txt");
 
 /// IR for LLVM 14, so that its compiler is not needed.
 const IR14: &str = include_str!("programs/corpus_ir14.ll");

@@ -269,11 +269,7 @@ fn the_saved_stack() {
 
 #[test]
 fn what_is_passed_on_without_a_name_or_to_what_is_not_listed() {
-    let ir = "declare <2 x ptr> @llvm.experimental.vp.strided.load.v2p0.p0.i64(ptr, i64, <2 x i1>, i32)\n\
-        define <2 x ptr> @t(ptr %a) {\n\
-        %v = call <2 x ptr> @llvm.experimental.vp.strided.load.v2p0.p0.i64(ptr %a, i64 8, <2 x i1> splat (i1 true), i32 2)\n\
-        ret <2 x ptr> %v }\n\
-        define void @u(ptr %a) { musttail call void %a(ptr %a)\n ret void }\n";
+    let ir = include_str!("../programs/bitcode_flow_passed_on.ll");
     let head = head();
     // As clang's thunks of variadic functions: what has no name is passed on as well.
     let variadic =

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use summaries::relation::{CallSite, Constraint, FunctionSummary, Place};
 use summaries::{Limit, ModuleSummary, ReferenceKind, Target, ValueIdx};
 
+use crate::texts::blocks;
+
 use super::flow::assembled;
 
 const HEAD: &str = "target datalayout = \"e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128\"\n\
@@ -76,109 +78,20 @@ fn returned(summary: &ModuleSummary, function: &FunctionSummary, register: u8) -
 
 #[test]
 fn sources_of_returned_values() {
-    for (body, expected) in [
-        ("%r = select i1 %c, ptr %a, ptr %b\n ret ptr %r", "rdi rsi"),
-        (
-            "br i1 %c, label %y, label %z\ny: br label %z\nz: %r = phi ptr [ %a, %0 ], [ %b, %y ]\n ret ptr %r",
-            "rdi rsi",
-        ),
-        (
-            "%s = insertvalue { ptr, ptr } poison, ptr %a, 0\n %w = insertvalue { ptr, ptr } %s, ptr %b, 1\n \
-          %r = extractvalue { ptr, ptr } %w, 1\n ret ptr %r",
-            "rdi rsi",
-        ),
-        (
-            "%s = insertelement <2 x ptr> poison, ptr %a, i32 0\n %w = insertelement <2 x ptr> poison, ptr %b, i32 0\n \
-          %x = shufflevector <2 x ptr> %s, <2 x ptr> %w, <2 x i32> <i32 0, i32 2>\n \
-          %r = extractelement <2 x ptr> %x, i32 1\n ret ptr %r",
-            "rdi rsi",
-        ),
-        (
-            "%i = ptrtoint ptr %a to i64\n %j = ptrtoint ptr %b to i64\n %k = xor i64 %i, %j\n \
-          %r = inttoptr i64 %k to ptr\n ret ptr %r",
-            "rdi? rsi?",
-        ),
-        (
-            "%i = ptrtoint ptr %a to i64\n %j = add i64 %i, 8\n %r = inttoptr i64 %j to ptr\n ret ptr %r",
-            "rdi",
-        ),
-        ("%j = ptrtoint ptr %b to i64\n %r = getelementptr i8, ptr %a, i64 %j\n ret ptr %r", "rdi? rsi?"),
-        (
-            "%i = ptrtoint ptr %a to i64\n %j = trunc i64 %i to i32\n %k = zext i32 %j to i64\n \
-          %r = inttoptr i64 %k to ptr\n ret ptr %r",
-            "rdi?",
-        ),
-        ("%r = freeze ptr %a\n ret ptr %r", "rdi"),
-        ("%r = load ptr, ptr %a\n ret ptr %r", "*rdi"),
-        (
-            "%q = cmpxchg ptr %a, ptr %b, ptr null seq_cst seq_cst\n %r = extractvalue { ptr, i1 } %q, 0\n ret ptr %r",
-            "*rdi",
-        ),
-        ("%q = atomicrmw xchg ptr %a, ptr %b seq_cst\n ret ptr %q", "*rdi"),
-        // Constants that are made of addresses.
-        ("ret ptr getelementptr (i8, ptr @g, i64 ptrtoint (ptr @h to i64))", "g? h?"),
-        ("ret ptr getelementptr ([4 x ptr], ptr @g, i64 0, i64 2)", "g"),
-        (
-            "ret ptr inttoptr (i64 add (i64 ptrtoint (ptr @g to i64), i64 ptrtoint (ptr @h to i64)) to ptr)",
-            "g? h?",
-        ),
-        ("ret ptr inttoptr (i64 xor (i64 ptrtoint (ptr @g to i64), i64 5) to ptr)", "g?"),
-        // An opaque source gives an unknown value.
-        ("%r = call ptr asm \"\", \"=r,0\"(ptr %a)\n ret ptr %r", "unknown"),
-        ("%r = call ptr @llvm.launder.invariant.group.p0(ptr %a)\n ret ptr %r", "rdi"),
-        ("%r = call ptr @llvm.ptrmask.p0.i64(ptr %a, i64 -8)\n ret ptr %r", "rdi?"),
-        (
-            "%v = call <1 x ptr> @llvm.masked.load.v1p0.p0(ptr %a, i32 8, <1 x i1> zeroinitializer, <1 x ptr> zeroinitializer)\n \
-          %r = extractelement <1 x ptr> %v, i32 0\n ret ptr %r",
-            "*rdi",
-        ),
-        (
-            "%q = call { ptr, i1 } @llvm.type.checked.load(ptr %a, i32 8, metadata !\"x\")\n \
-          %r = extractvalue { ptr, i1 } %q, 0\n ret ptr %r",
-            "*rdi",
-        ),
-        ("%l = alloca ptr\n ret ptr %l", "frame-16"),
-    ] {
+    for case in blocks(include_str!("../programs/returned_values.txt")) {
+        let (body, expected) = (case.text, case.words);
         let (summary, function) =
             function(&format!("{INTRINSICS}define ptr @t(ptr %a, ptr %b, i1 %c) {{\n {body}\n}}"));
         assert_eq!(returned(&summary, &function, 0), set(expected), "{body}: {function:#?}");
     }
 }
 
-const INTRINSICS: &str = "declare ptr @llvm.launder.invariant.group.p0(ptr)\ndeclare ptr @llvm.ptrmask.p0.i64(ptr, i64)\n\
-    declare <1 x ptr> @llvm.masked.load.v1p0.p0(ptr, i32, <1 x i1>, <1 x ptr>)\n\
-    declare void @llvm.masked.store.v1p0.p0(<1 x ptr>, ptr, i32, <1 x i1>)\n\
-    declare { ptr, i1 } @llvm.type.checked.load(ptr, i32, metadata)\ndeclare void @llvm.va_copy.p0(ptr, ptr)\n\
-    declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\ndeclare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n";
+const INTRINSICS: &str = include_str!("../programs/bitcode_flow_rules_intrinsics.ll");
 
 #[test]
 fn stored_and_escaped_values() {
-    for (body, stored, escaped) in [
-        ("store ptr %b, ptr %a", "rdi=rsi", ""),
-        ("%q = cmpxchg ptr %a, ptr null, ptr %b seq_cst seq_cst", "rdi=rsi", ""),
-        ("%q = atomicrmw xchg ptr %a, ptr %b seq_cst", "rdi=rsi", ""),
-        ("%i = ptrtoint ptr %b to i64\n %q = atomicrmw add ptr %a, i64 %i seq_cst", "rdi=*rdi? rdi=rsi?", ""),
-        (
-            "%v = insertelement <1 x ptr> poison, ptr %b, i32 0\n \
-          call void @llvm.masked.store.v1p0.p0(<1 x ptr> %v, ptr %a, i32 8, <1 x i1> zeroinitializer)",
-            "rdi=rsi",
-            "",
-        ),
-        ("call void @llvm.va_copy.p0(ptr %a, ptr %b)", "rdi=copy:rsi", ""),
-        ("call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr %b, i64 8, i1 false)", "rdi=copy:rsi", ""),
-        // To and from memory at a number.
-        (
-            "call void @llvm.memcpy.p0.p0.i64(ptr inttoptr (i64 65536 to ptr), ptr %b, i64 8, i1 false)",
-            "",
-            "*rsi",
-        ),
-        (
-            "call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr inttoptr (i64 65536 to ptr), i64 8, i1 false)",
-            "rdi=unknown",
-            "",
-        ),
-        ("call void asm sideeffect \"\", \"r\"(ptr %b)", "", "rsi"),
-    ] {
+    for case in blocks(include_str!("../programs/stored_values.txt")) {
+        let (body, (stored, escaped)) = (case.text, case.words.split_once('|').unwrap());
         let (summary, function) =
             function(&format!("{INTRINSICS}define void @t(ptr %a, ptr %b) {{\n {body}\n ret void\n}}"));
         let (mut into, mut out) = (BTreeSet::new(), BTreeSet::new());

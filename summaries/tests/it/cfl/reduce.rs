@@ -1,5 +1,6 @@
 //! A reduced function is the same to every caller and in every surrounding.
 
+use crate::texts::templates;
 use proptest::prelude::*;
 use summaries::ValueIdx;
 use summaries::cfl::reduce;
@@ -141,53 +142,17 @@ fn a_value_with_many_neighbours_takes_no_longer() {
 fn reduced(body: &str) -> String {
     let head =
         "module native pointers\nsymbol \"\"\nsymbol f\nsymbol g\natom t code section 1 size 8 flags exec\n";
-    let mut summary = summaries::text::parse(&format!("{head}function [t]{body}")).unwrap();
+    let mut summary = summaries::text::parse(&format!("{head}{body}")).unwrap();
     summary.functions = summary.functions.iter().map(reduce).collect();
     assert_eq!(summary.check(), Ok(()));
     let text = summaries::text::dump(&summary);
-    let start = text.find("function [t]").unwrap() + "function [t]".len();
-    text[start..].lines().map(str::trim).collect::<Vec<_>>().join("; ")
+    let start = text.find("function [t]").unwrap();
+    text[start..].lines().map(|line| line.to_owned() + "\n").collect()
 }
 
 #[test]
 fn what_becomes_of_constraints() {
-    let cases = [
-        // Addresses of accesses are values of their own.
-        (
-            "\n param rdi %0\n result rax %3\n %1 = %0 +8\n %2 = %1 +8\n %3 = load %2 +4 size 8\n store %1 -> %2 -16 size 8",
-            "values 4; param rdi %0; result rax %1; %1 = load %2 +4 size 8; store %3 -> %2 -16 size 8; %3 = %0 +8; %2 = %3 +8",
-        ),
-        // The same place is read once.
-        (
-            "\n param rdi %0\n result rax %3\n %1 = load %0 +8 size 8\n %2 = load %0 +8 size 8\n %3 = %1 +0\n %3 = %2 +0",
-            "values 2; param rdi %0; result rax %1; %1 = load %0 +8 size 8",
-        ),
-        // Reads of another size or at an unknown offset are different.
-        (
-            "\n param rdi %0\n result rax %3\n %1 = load %0 +8 size 8\n %2 = load %0 +8 size 16\n %2 = load %0 unknown size 8\n %3 = %1 +0\n %3 = %2 +0",
-            "values 2; param rdi %0; result rax %1; %1 = load %0 +8 size 8; %1 = load %0 +8 size 16; %1 = load %0 unknown size 8",
-        ),
-        // A join of values that are joined already, and a join of a value with itself.
-        (
-            "\n param rdi %0\n param rsi %1\n result rax %4\n %2 = %0 +0\n %2 = %1 +0\n %3 = %2 +0\n %3 = %0 +0\n %4 = %3 +0\n %4 = %4 +0",
-            "values 3; param rsi %0; param rdi %1; result rax %2; %2 = %1 +0; %2 = %0 +0",
-        ),
-        // A value that nothing needs is not computed.
-        (
-            "\n param rdi %0\n %1 = load %0 +8 size 8\n store %2 -> %0 +0 size 8\n site section 1 @0x4 indirect %2 actual rdi %2 actual rsi %0 result rax %5",
-            "values 2; param rdi %0; store %1 -> %0 +0 size 8; site section 1 @0x4 indirect %1 actual rsi %0 actual rdi %1",
-        ),
-        // An address can't be displaced in one constraint.
-        (
-            "\n result rax %1\n %0 = address f +0\n %1 = %0 +8",
-            "values 2; result rax %0; %1 = address f +0; %0 = %1 +8",
-        ),
-        // Neither can an address in the frame.
-        (
-            " frame\n result rax %1\n %0 = frame -16\n %1 = %0 +8\n store %1 -> %0 +8 size 8\n escape %1",
-            "frame values 2; result rax %0; %1 = frame -16; store %0 -> %1 +8 size 8; escape %0; %0 = %1 +8",
-        ),
-    ];
-    let found: Vec<String> = cases.iter().map(|c| reduced(c.0)).collect();
-    assert_eq!(found, cases.map(|c| c.1));
+    for case in templates(include_str!("../programs/reduced.txt"), &["reduced"]) {
+        assert_eq!(reduced(&case.text), case.part("reduced"), "{}", case.words);
+    }
 }

@@ -1,0 +1,8 @@
+declare ptr @llvm.launder.invariant.group.p0(ptr)
+declare ptr @llvm.ptrmask.p0.i64(ptr, i64)
+declare <1 x ptr> @llvm.masked.load.v1p0.p0(ptr, i32, <1 x i1>, <1 x ptr>)
+declare void @llvm.masked.store.v1p0.p0(<1 x ptr>, ptr, i32, <1 x i1>)
+declare { ptr, i1 } @llvm.type.checked.load(ptr, i32, metadata)
+declare void @llvm.va_copy.p0(ptr, ptr)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
