@@ -3,6 +3,7 @@
 //! Only sites in code that is kept and analysed are in the report. `closed-` links are the same without `--export-dynamic`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use serde_json::Value;
 
@@ -91,8 +92,16 @@ fn geometric_mean<'r>(rows: impl Iterator<Item = &'r SitesRow>) -> f64 {
     (logarithms.iter().sum::<f64>() / logarithms.len().max(1) as f64).exp()
 }
 
-/// The command. True unless a link failed.
+/// The resolved sites of a link in a table of this command, without separators.
+fn resolved_in(table: &str, link: &str) -> u64 {
+    let row = table.lines().find_map(|line| line.strip_prefix(&format!("| {link} | ")));
+    let cell = row.and_then(|row| row.split(" | ").nth(1));
+    cell.and_then(|cell| cell.replace(',', "").parse().ok()).unwrap_or(0)
+}
+
+/// The command. True unless a link failed, or resolves fewer sites than in the committed table.
 pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
+    let committed = fs::read_to_string(corpus.root.join("results/sites.md"))?;
     let mut rows = Vec::new();
     let mut sites = Table::new("link | sites | resolved | of all | never called | overdefined");
     let links: Vec<Link> =
@@ -100,6 +109,10 @@ pub(crate) fn run(corpus: &Corpus, options: &Options) -> Result<bool> {
     let good = sites.links(&links, |link| {
         let row = measure(corpus, link)?;
         let (all, resolved) = (row.states.values().sum::<u64>(), row.state("resolved"));
+        let before = resolved_in(&committed, &row.name);
+        if resolved < before && !options.write {
+            return Err(format!("{resolved} sites resolved, {before} in the committed table").into());
+        }
         let share =
             if all == 0 { "n/a".into() } else { format!("{:.1}%", 100.0 * resolved as f64 / all as f64) };
         let [never, overdefined] = ["never", "overdefined"].map(|state| count(row.state(state)));
