@@ -40,7 +40,7 @@ if [ $# -eq 0 ] && [ $kind = mains ]; then
         set -- "$@" "${name%.*}"
     done
     # shellcheck disable=SC2046 # the names are words
-    set -- "$@" $(grep -o '[a-z0-9-]*-g\>' "$here/advisories/list.txt" | sort -u)
+    set -- "$@" $(grep -o '[a-z0-9][a-z0-9-]*-g\>' "$here/advisories/list.txt" | sort -u)
 fi
 [ $# -gt 0 ] || [ $kind != closed ] || set -- lua zstd sqlite3 ninja gperf
 [ $# -gt 0 ] || set -- lua bzip2 minigzip zstd sqlite3 cpp calls hexyl
