@@ -27,12 +27,12 @@ for file in LtoPruneConfig.cmake LtoPruneConfigVersion.cmake; do
     ln -s "../../lto-prune/$file" "$usr/lib/cmake/LtoPrune/$file"
 done
 ln -s ../../../lib/lto-prune/lto-prune.ini "$usr/share/meson/native/lto-prune.ini"
-install -D -m 644 docs/lto-prune.1 "$usr/share/man/man1/lto-prune.1"
-gzip -9n "$usr/share/man/man1/lto-prune.1"
 completed() { install -D -m 644 <("$usr/bin/lto-prune" completions "$1") "$usr/share/$2"; }
 completed bash bash-completion/completions/lto-prune
 completed zsh zsh/vendor-completions/_lto-prune
 completed fish fish/vendor_completions.d/lto-prune.fish
+completed man man/man1/lto-prune.1
+gzip -9n "$usr/share/man/man1/lto-prune.1"
 cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$usr/share/doc/lto-prune/"
 cp docs/*.md "$usr/share/doc/lto-prune/docs/"
 cat LICENSE-MIT LICENSE-APACHE >"$usr/share/doc/lto-prune/copyright"

@@ -4,6 +4,7 @@
 
 pub(crate) mod cargo;
 mod completions;
+mod manual;
 pub mod explain;
 mod lto;
 pub(crate) mod shims;
@@ -160,7 +161,9 @@ pub fn run_command(name: &'static str, words: &[OsString], env: &Environment<'_>
         }
         ("completions", [shell]) => {
             let shell_name = shell.to_string_lossy();
-            let unknown = format!("no completions for {shell_name}: the shells are bash, zsh and fish");
+            let unknown = format!(
+                "no completions for {shell_name}: the shells are bash, zsh and fish, and man is the manual page"
+            );
             let script = completions::script(shell);
             Ok(print(&script.ok_or_else(|| Error::new(Stage::Arguments, unknown))?))
         }

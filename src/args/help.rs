@@ -1,7 +1,8 @@
 //! The help texts of the commands. As in docopt, they are also the tables of the commands' options.
 //!
 //! `help.txt` has a section for each command. A line that begins with two spaces and a dash names options: `--name=VALUE` takes a
-//! value, `--name` takes none, and a leading `-n N, ` is a short form. The parsers and the completions of shells read these lines.
+//! value, `--name` takes none, and a leading `-n N, ` is a short form. The parsers, the completions of shells and the manual
+//! page read these lines.
 
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -74,18 +75,27 @@ pub struct HelpOption {
     pub help: String,
 }
 
+/// The words that a line of a help text describes, and their description, which may go on in the next lines.
+pub fn described<'t>(
+    line: &'t str,
+    lines: &mut std::iter::Peekable<impl Iterator<Item = &'t str>>,
+) -> (&'t str, String) {
+    let (words, help) = line.split_once("  ").unwrap_or((line, ""));
+    let mut help = help.trim().to_owned();
+    while let Some(more) = lines.next_if(|next| next.starts_with("         ")) {
+        help += if help.is_empty() { "" } else { " " };
+        help += more.trim();
+    }
+    (words, help)
+}
+
 /// The options that a help text names.
 pub fn options(text: &'static str) -> Vec<HelpOption> {
     let mut found = Vec::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         let Some(line) = line.strip_prefix("  ").filter(|line| line.starts_with('-')) else { continue };
-        let (names, help) = line.split_once("  ").unwrap_or((line, ""));
-        let mut help = help.trim().to_owned();
-        while let Some(more) = lines.next_if(|next| next.starts_with("         ")) {
-            help += if help.is_empty() { "" } else { " " };
-            help += more.trim();
-        }
+        let (names, help) = described(line, &mut lines);
         let short = names.chars().nth(1).filter(char::is_ascii_alphabetic);
         for word in names.split(", ").filter_map(|word| word.strip_prefix("--")) {
             let (name, form) = word.split_at(word.find(['=', '[']).unwrap_or(word.len()));

@@ -1,4 +1,4 @@
-//! `lto-prune completions SHELL`: a script that completes commands, options and their values, made from the help texts.
+//! `lto-prune completions`: a script that completes commands, options and their values, made from the help texts.
 //!
 //! The options of linkers and compilers are not completed.
 
@@ -7,12 +7,13 @@ use std::fmt::Write;
 
 use crate::args::help::{self, HelpOption, OptionValue, about, prune_options};
 
-/// The script for a shell of this name, if there is one.
+/// The script for a shell of this name, or the manual page.
 pub(super) fn script(shell: &OsStr) -> Option<String> {
     match shell.to_str()? {
         "bash" => Some(bash()),
         "zsh" => Some(zsh()),
         "fish" => Some(fish()),
+        "man" => Some(super::manual::page()),
         _ => None,
     }
 }
@@ -42,7 +43,7 @@ fn subcommands() -> Vec<SubcommandWords> {
             format!("--{}{}", option.name, if option.value == OptionValue::None { "" } else { "=" })
         };
         let mut words = match name {
-            "completions" => ["bash", "zsh", "fish"].map(str::to_owned).to_vec(),
+            "completions" => ["bash", "zsh", "fish", "man"].map(str::to_owned).to_vec(),
             "audit" => audit_commands(),
             _ => help::options(text).into_iter().map(word).filter(|w| !w.starts_with("--prune-")).collect(),
         };
