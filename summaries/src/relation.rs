@@ -122,7 +122,7 @@ pub struct FunctionSummary {
     /// Targets whose addresses are only compared, or only used to access other contents than addresses. Sorted, without
     /// duplicates, and without targets of constraints and calls.
     pub address_taken_only: Vec<Target>,
-    /// They are sorted and without duplicates.
+    /// They are in no particular order, without duplicates.
     pub constraints: Vec<Constraint>,
     /// They are sorted by section and then offset.
     pub call_sites: Vec<CallSite>,
