@@ -3,8 +3,8 @@
 //! Stack arguments start at the stack pointer (psABI 3.2.3). Nothing shows where they end: compilers do not write cells for undefined or
 //! unused arguments, and leave gaps for alignment. A cell above the stack pointer may be an argument if it was written since the last call
 //! or is never read. `memcpy`, string moves or a loop through a pointer copy an argument that is passed by value. If a store since the
-//! last call may go through a pointer into the frame, the call may pass the whole frame. Of callees that make such a copy, only the
-//! functions that compilers call implicitly are recognised.
+//! last call may go through a pointer into the frame, the call may pass the whole frame. A callee that makes such a copy has the arguments
+//! of `memcpy` under any name, or is a function that compilers call implicitly.
 
 use super::builder::{ConstraintBuilder, RawConstraint};
 use super::module::FlowModule;

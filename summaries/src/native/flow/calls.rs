@@ -231,6 +231,19 @@ impl Walk<'_, '_, '_, '_> {
         Ok(BlockExit::Falls)
     }
 
+    /// Whether a call has the arguments of an implicit `memcpy` or `memset` of a stack argument, whatever the name of these functions is: a
+    /// place in the frame that an argument may have, and a number of bytes.
+    fn may_copy_arguments(&mut self) -> bool {
+        if self.get(RDX) != SlotValue::None {
+            return false;
+        }
+        match (self.get(RDI), self.get(RSP)) {
+            (SlotValue::Frame(to), SlotValue::Frame(rsp)) => to >= rsp,
+            (SlotValue::Node(to, _), _) => self.builder.is_in_frame(to),
+            (to, _) => matches!(to, SlotValue::Frame(_)),
+        }
+    }
+
     /// The addresses that the registers hold at a call.
     fn actuals(&mut self, at: usize, op: &Op) -> FlowResult<Vec<(RegisterId, ValueIdx)>> {
         let mut actuals = Vec::new();
@@ -253,7 +266,7 @@ impl Walk<'_, '_, '_, '_> {
         if self.module.is_outlined(callee) {
             return Err(format!("a call of what was taken out of functions at {:#x}", op.offset));
         }
-        let inside = self.module.may_be_inside_arguments(callee);
+        let inside = self.module.may_be_inside_arguments(callee) || self.may_copy_arguments();
         let to = if inside { self.get(RDI) } else { SlotValue::None };
         let results = RESULTS.map(|slot| (slot, self.builder.value(ValueKey::Op(at, 90 + slot))));
         if self.builder.recording {
