@@ -57,7 +57,7 @@ pub(crate) fn templates(text: &'static str, parts: &[&str]) -> Vec<Template> {
     all
 }
 
-/// The text with each `@` and the character behind it replaced by what `mark` gives for that character.
+/// The text in which `mark` replaces each `@` and the character behind it.
 pub(crate) fn filled(text: &str, mut mark: impl FnMut(&str) -> String) -> String {
     let mut pieces = text.split('@');
     let mut out = pieces.next().unwrap_or_default().to_owned();

@@ -20,8 +20,8 @@ const CATCH_ALL: &str = "catch (abi::__forced_unwind &) { throw; } catch (...) {
 /// Statements: starts of unwindings, frames on the stack, and handlers. The key is the effect: `Passes` (an exception of the callee comes
 /// out), `Catches` or `Throws`. The words are the property that it needs, see [`UnwindGenerator::fits`]. `item` stands before the function.
 ///
-/// In the texts `@G` is a function that may be called, `@Q` one that lets no exception out, `@N` a number that occurs once, `@K` a literal, and
-/// `@C` handlers of everything but forced unwinding. `r` is the result so far, `a` and `b` are the parameters.
+/// In the texts `@G` is a function that may be called, and `@Q` one that lets no exception out. `@N` is a number that occurs once, `@K` a
+/// literal, and `@C` stands for handlers of everything but forced unwinding. `r` is the result so far, `a` and `b` are the parameters.
 static STATEMENTS: LazyLock<Vec<Template>> =
     LazyLock::new(|| templates(include_str!("texts/unwind.txt"), &["item"]));
 

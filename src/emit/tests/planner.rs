@@ -69,7 +69,7 @@ pub(super) fn discard_group(summary: &ModuleSummary, plan: &mut ModulePlan, sign
     }
 }
 
-/// What verification says of an object.
+/// The result of the verification of an object.
 pub(super) fn verified(
     object: &[u8],
     new: &[u8],

@@ -25,9 +25,9 @@ const BASE: &str = include_str!("../texts/pointers.c");
 /// and the language of the unit, if it needs one. `shared` and `here` stand at file scope, in all units and in that of the chain; `there` in
 /// any unit.
 ///
-/// In the texts `@v` is the value, `@o` the variable to define, `@#` a number of its own, `@c` a new function that is called, `@d` one that need not be,
-/// `@t` one that may be, `@i` a number from 0 to 3, the same each time, `@z` a zero that compilers do not know, `@K` a constant, `@n` perhaps
-/// `noinline`, `@s` perhaps `static`.
+/// In the texts `@v` is the value, `@o` the variable to define, and `@#` a unique number. New functions are `@c` (it is called), `@d` (it need
+/// not be) and `@t` (it may be). `@i` is a number from 0 to 3, the same each time. `@z` is a zero that compilers do not know, and `@K` a
+/// constant. `@n` is `noinline` or nothing, and `@s` is `static` or nothing.
 static CARRIERS: LazyLock<Vec<Template>> =
     LazyLock::new(|| templates(include_str!("../texts/carriers.txt"), &["shared", "here", "there"]));
 

@@ -231,8 +231,8 @@ impl Walk<'_, '_, '_, '_> {
         Ok(BlockExit::Falls)
     }
 
-    /// Whether a call has the arguments of an implicit `memcpy` or `memset` of a stack argument, whatever the name of these functions is: a
-    /// place in the frame that an argument may have, and a number of bytes.
+    /// Whether a call may be an implicit `memcpy` or `memset` of a stack argument, under any name. Such a call passes a place in the frame
+    /// where an argument may be, and a number of bytes.
     fn may_copy_arguments(&mut self) -> bool {
         if self.get(RDX) != SlotValue::None {
             return false;
