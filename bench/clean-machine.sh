@@ -1,7 +1,7 @@
 #!/bin/sh
 # Do the README's commands work on a machine with nothing but Debian's base system, git and rustup's toolchain?
 #
-#   clean-machine.sh [COMMAND...]     as root; default: the first two commands of the README's ```sh blocks
+#   clean-machine.sh [COMMAND...]     as root; default: the first three commands of the README's ```sh blocks
 #
 # It makes such a machine by debootstrap in a temporary folder, copies this machine's rustup toolchain in (not its
 # registry), clones this repository at HEAD, runs each command there by chroot, and deletes the folder. Network
@@ -20,9 +20,9 @@ fi
 
 if [ $# -eq 0 ]; then
     list=$(awk '/^```sh/ { on = 1; next } /^```/ { on = 0 } on && NF && !/^#/ { sub(/^\$ /, ""); print }' "$repo/README.md" |
-        head -n 2)
-    [ "$(printf '%s\n' "$list" | wc -l)" -eq 2 ] || {
-        echo "clean-machine.sh: the README does not hold two commands" >&2
+        head -n 3)
+    [ "$(printf '%s\n' "$list" | wc -l)" -eq 3 ] || {
+        echo "clean-machine.sh: the README does not hold three commands" >&2
         exit 2
     }
 else
