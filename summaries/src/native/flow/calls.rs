@@ -239,7 +239,8 @@ impl Walk<'_, '_, '_, '_> {
         }
         match (self.get(RDI), self.get(RSP)) {
             (SlotValue::Frame(to), SlotValue::Frame(rsp)) => to >= rsp,
-            (SlotValue::Node(to, _), _) => self.builder.is_in_frame(to),
+            // An address that was kept in the frame, for example.
+            (SlotValue::Node(to, _), _) => !self.builder.is_foreign(to),
             (to, _) => matches!(to, SlotValue::Frame(_)),
         }
     }
