@@ -35,8 +35,10 @@ for ((i = 0; i < ${#fixtures[@]}; i += 8)); do chosen+=("${fixtures[i]}"); done
 echo "${#chosen[@]} of ${#fixtures[@]} fixtures; tests/run.sh runs all tests"
 
 if cargo nextest --version >/dev/null 2>&1; then
-    filter="(kind(lib) - test(/$(IFS='|'; echo "${skip[*]}")/)) | (binary(fixtures) & test(/^($(IFS='|'; echo "${chosen[*]}"))\$/))"
-    cargo nextest run --locked -p lto-prune -p lto-prune-summaries -E "$filter" "$@"
+    own="package(=lto-prune) | package(=lto-prune-summaries)"
+    filter="(kind(lib) & ($own) - test(/$(IFS='|'; echo "${skip[*]}")/)) | (binary(fixtures) & test(/^($(IFS='|'; echo "${chosen[*]}"))\$/))"
+    # The features of the whole workspace, so that the build of tests/run.sh is used again.
+    cargo nextest run --locked --workspace -E "$filter" "$@"
 else
     skips=()
     for name in "${skip[@]}"; do skips+=(--skip "$name"); done
