@@ -119,3 +119,17 @@ fn frames_join_before_the_table_that_a_value_points_to_as_well() {
         assert_eq!(called(&text, &["one", "two", "three"], budget), [callees], "{objects}");
     }
 }
+
+#[test]
+fn joined_frames_hold_the_stack_arguments_of_all() {
+    let start = "%0 = address f; call direct one stack 16 %0; %1 = address g; call direct two stack 16 %1";
+    let passes = "%0 = frame +8; call direct sink actual rdi %0";
+    let sink = "param rdi %0; %1 = address table; %0 = %1 +0; %2 = load %0 +8 size 8; call indirect %2";
+    let functions =
+        [("_start", start), ("one", passes), ("two", passes), ("sink", sink), ("f", ""), ("g", "")];
+    let text = module(&functions, &[("table", "")], &[]);
+    for objects in [1, 2, 9] {
+        let budget = budget::Budget { objects, clones: 0, unseen_values: 0, ..budget::BUDGET };
+        assert_eq!(called(&text, &["one", "two"], budget), [2], "{objects}");
+    }
+}
