@@ -284,7 +284,17 @@ impl Loader<'_> {
                     }
                     Flavor::Gold | Flavor::Wild => {}
                 },
-                ScriptCommand::SearchDir(directory) => self.search.add(Path::new(&directory)),
+                ScriptCommand::SearchDir(directory) => match self.config.linker.flavor {
+                    Flavor::Bfd | Flavor::Lld => self.search.add(Path::new(&directory)),
+                    Flavor::Gold | Flavor::Mold | Flavor::Wild => {
+                        // gold warns and ignores it, the others stop.
+                        self.inputs.refuse(
+                            Some(file),
+                            Limit::UnmodelledScript,
+                            "SEARCH_DIR, which GNU ld and lld alone read in an input",
+                        );
+                    }
+                },
                 ScriptCommand::Input { name, as_needed } => {
                     let state = InputState { as_needed: at.state.as_needed || as_needed, ..at.state };
                     let at = LinePlace { state, depth: at.depth + 1, ..at };
