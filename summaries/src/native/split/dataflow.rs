@@ -58,13 +58,13 @@ impl TableIndex {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
     Unknown,
-    /// An address that comes from elsewhere: a parameter, a result, a 64-bit load, or an address in data.
+    /// An address that comes from elsewhere: a parameter, a result, a 64-bit load or constant, or an address in data.
     Pointer,
     /// The address of another function of the object.
     Function,
     /// An address in this function's code, or its sum with a number.
     Code,
-    /// A number that this function computes, which is no address.
+    /// A number that this function computes, such as a sum with a pointer or the result of an untracked instruction.
     Arithmetic,
     /// The address of a relative relocation in data.
     Base(TableIndex),
