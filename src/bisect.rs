@@ -190,39 +190,39 @@ impl BisectSearch {
         }))
     }
 
-    /// Nothing dropped must succeed, and everything dropped fail. The links, in the order in which they were made.
+    /// Check the two ends of the search: COMMAND must succeed with nothing dropped, and fail with everything dropped. Returns the links that
+    /// can drop something, in the order in which they were made.
     fn ends(&mut self) -> Result<Vec<LoggedLink>, Stop> {
-        let none = self.test("nothing dropped", "--prune-limit=0")?;
-        if let Some(failure) = &none.failure {
+        let undropped_run = self.test("nothing dropped", "--prune-limit=0")?;
+        if let Some(failure) = &undropped_run.failure {
             let text = format!(
                 "bisect: the command fails with nothing dropped ({failure}): pruning is not the reason\n{}",
                 self.shown()
             );
             return Err(Stop::Said(status::FAILS_ANYWAY, text));
         }
-        let all = self.test("all dropped", "--prune-limit=all")?;
-        let other = none.links.iter().find(|l| l.limit > 0);
-        if let Some(line) = other.or(all.links.iter().find(|l| l.limit < l.atoms)) {
+        let dropped_run = self.test("all dropped", "--prune-limit=all")?;
+        let above_zero = undropped_run.links.iter().find(|l| l.limit > 0);
+        if let Some(line) = above_zero.or(dropped_run.links.iter().find(|l| l.limit < l.atoms)) {
             return Err(own_limit(line));
         }
-        let links = links_of(&all.links);
-        let before = links_of(&none.links);
-        if before.is_empty() && links.is_empty() {
-            return Err(no_link(none.links.len()));
+        let links = links_of(&dropped_run.links);
+        let undropped_links = links_of(&undropped_run.links);
+        if undropped_links.is_empty() && links.is_empty() {
+            return Err(no_link(undropped_run.links.len()));
         }
         if links.is_empty() {
-            let output = before.into_iter().flat_map(|l| l.outputs).next().unwrap_or_default();
+            let output = undropped_links.into_iter().flat_map(|l| l.outputs).next().unwrap_or_default();
             return Err(not_again(&output));
         }
-        if all.failure.is_none() {
-            let again = |output: &String| all.links.iter().any(|l| l.output == *output);
-            let same = |link: &LoggedLink| links.iter().any(|l| l.id == link.id);
-            return Err(
-                match before.iter().filter(|l| !same(l)).flat_map(|l| &l.outputs).find(|o| !again(o)) {
-                    Some(output) => not_again(output),
-                    None => nothing(&links),
-                },
-            );
+        if dropped_run.failure.is_none() {
+            let is_linked_again = |output: &String| dropped_run.links.iter().any(|l| l.output == *output);
+            let is_made_again = |link: &&LoggedLink| links.iter().any(|l| l.id == link.id);
+            let mut missing = undropped_links.iter().filter(|l| !is_made_again(l)).flat_map(|l| &l.outputs);
+            return Err(match missing.find(|output| !is_linked_again(output)) {
+                Some(output) => not_again(output),
+                None => nothing(&links),
+            });
         }
         Ok(links)
     }

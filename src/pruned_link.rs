@@ -1,7 +1,7 @@
 //! The last passes of a pruned link: emit the pruned objects, link them, verify both.
 //!
-//! The output is published only after the pruned objects agree with their plans, the linker has taken them, and the output has all
-//! that the plain output has. After any failure the originals are linked.
+//! The output is published only after the pruned objects agree with their plans, the linker has accepted them, and the output's
+//! interface agrees with that of the plain link. After any failure the originals are linked.
 
 use std::borrow::Cow;
 use std::sync::Mutex;

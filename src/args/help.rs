@@ -205,7 +205,7 @@ impl<'w> CommandWords<'w> {
         Ok(self.parser.raw_args().map_err(|e| wrong(self.command, e))?.collect())
     }
 
-    /// Whether a word that was read is `--`.
+    /// Whether one of the words read so far is `--`.
     pub(crate) fn is_after_dashes(&mut self) -> Result<bool> {
         let left = self.parser.raw_args().map_err(|e| wrong(self.command, e))?.as_slice().len();
         let read = self.words.get(..self.words.len().saturating_sub(left)).unwrap_or_default();

@@ -37,7 +37,7 @@ named! {
 }
 
 impl Command {
-    /// The names before the report, as in usage lines.
+    /// The operands before the report, by their placeholders in usage lines.
     pub(crate) fn wants(self) -> &'static [&'static str] {
         match self {
             Command::Why => &["SYMBOL"],

@@ -48,7 +48,7 @@ pub(crate) fn files(old: &[String], new: &[String]) -> FileMatching {
     matched
 }
 
-/// Match files of one name, by their positions: `found` gets for a file of the old link that of the new one.
+/// Match files with one basename by whole path, then by the longest ending unique on both sides. `found[old]` is the new index.
 fn pair(paths: [&[String]; 2], sides: &[Vec<usize>; 2], found: &mut [u32]) {
     let files = || paths.iter().zip(sides).enumerate();
     let all = files().flat_map(|(_, (paths, positions))| positions.iter().map(|i| &paths[*i]));

@@ -38,7 +38,8 @@ pub fn rewrite(bytes: &[u8], summary: &ModuleSummary, plan: &ModulePlan) -> Resu
     rewrite_explicit(bytes, summary, plan, explicit.as_ref())
 }
 
-/// The object with explicit debug information, if `plan` divides its code and it has debug information.
+/// The object after its debug sections are decompressed or rewritten, and `.debug_frame` and `.debug_addr` added; `None` if nothing
+/// changes.
 ///
 /// # Errors
 /// The debug information can't be made explicit. Then nothing of the object may be dropped.

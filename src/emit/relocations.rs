@@ -446,7 +446,7 @@ fn action_of(
         return Ok(RelocationAction::Remove);
     }
     if let Some(divided) = split.of_symbol(input, symbol)? {
-        return treat_part(input, split, relocated, entry, divided);
+        return retarget_to_part(input, split, relocated, entry, divided);
     }
     let disposition = symbols.disposition(symbol)?;
     let stub = symbols.is_stub(symbol);
@@ -469,8 +469,8 @@ fn action_of(
     if dangles { resolve(input, relocated, entry) } else { Ok(RelocationAction::Keep) }
 }
 
-/// Decide one relocation against the section symbol of a divided section.
-fn treat_part(
+/// Retarget one relocation against the section symbol of a divided section to the part that it means, or resolve it.
+fn retarget_to_part(
     input: &Input<'_>,
     split: &SplitSections<'_>,
     relocated: RelocatedSection,

@@ -65,8 +65,8 @@ pub(super) fn addrsig(
 /// The name of the address-significance table.
 pub(super) const ADDRSIG: &[u8] = b".llvm_addrsig";
 
-/// The contents of a new `.llvm_addrsig`. It lists all symbols of the output except those of foldable functions, and undefined ones whose
-/// address is not taken here.
+/// The contents of a new `.llvm_addrsig`. It lists defined symbols except foldable functions, file symbols and group signatures, and
+/// undefined symbols whose address this object takes. Divided sections are listed by part.
 pub(super) fn new_addrsig(
     input: &Input<'_>,
     symbols: &EmittedSymbols,

@@ -70,7 +70,7 @@ impl EmittedLink {
 pub enum EmissionSource {
     /// The original module, which is not rewritten yet.
     Original,
-    /// The object with explicit debug information, if its code is divided.
+    /// The object with changed debug sections, or with a new `.debug_frame` or `.debug_addr`.
     Explicit(ExplicitDebug),
     /// The pruned object, from the cache or precomputed.
     Pruned(Vec<u8>),
@@ -137,7 +137,7 @@ pub fn emit(sources: EmissionInputs<'_>, dir: &Path) -> Result<EmittedLink> {
                 }
             }
             LineArg::Output(words) => line.push(LineWord::Output(words.clone())),
-            // If it is among the inputs, the block has it.
+            // A `--defsym` after the first input is already in the input block.
             LineArg::Defsym(_) if block.is_none() => {}
             LineArg::Defsym(words) | LineArg::Other(words) => {
                 line.extend(words.iter().cloned().map(LineWord::Word));

@@ -149,7 +149,15 @@ impl<'a> LibrarySearch<'a> {
         self.is_there(path) && (is_any || open(self.config, path).is_ok_and(|file| !is_foreign(&file.bytes)))
     }
 
-    /// The file that `name` in the script at `script` means (not for `-lNAME`).
+    /// The file that `name` in the script at `script` means (not for `-lNAME`). `=` or `$SYSROOT` at the beginning stands for the sysroot.
+    ///
+    /// A relative name is searched by each linker flavor in its own order:
+    /// - wild: the script's folder behind symbolic links, the search path, the working directory.
+    /// - lld, gold and mold: the script's folder, the working directory, the search path.
+    /// - GNU ld: the working directory, the search path.
+    ///
+    /// [`FoundFile::Ambiguous`] if the script's folder and the working directory have different files (not for wild), or if two parts of
+    /// the search path have ([`Self::first`]).
     pub(super) fn named_in_script(&self, name: &OsStr, script: &Path) -> FoundFile {
         let path = Path::new(name);
         let at = |path: PathBuf| if self.is_there(&path) { FoundFile::At(path) } else { FoundFile::Nowhere };
@@ -175,12 +183,10 @@ impl<'a> LibrarySearch<'a> {
                 (found, _) => found,
             };
         }
-        // lld, gold and mold look in the script's folder first, GNU ld in the working directory.
         let near = script.parent().map(|d| d.join(path)).filter(|p| self.is_there(p));
         let here = Some(path.to_owned()).filter(|p| self.is_there(p));
         match (near, here) {
             (Some(near), Some(here)) if !same_file(&near, &here) => FoundFile::Ambiguous,
-            // GNU ld finds it only if that folder is on the search path too.
             (Some(near), None) if self.config.linker.flavor != Flavor::Bfd => FoundFile::At(near),
             (_, Some(here)) => FoundFile::At(here),
             (_, None) => self.on_search_path(path),

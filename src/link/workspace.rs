@@ -19,7 +19,7 @@ use rustix::fs::{CWD, RenameFlags};
 use crate::config::{Config, Flavor, OutputKind};
 use crate::error::{Error, Result, Stage};
 
-/// The prefix of folders of copies. Folders with it are removed if they are ours and not locked.
+/// The prefix of folders of copies. A leftover folder with this prefix is removed if this user owns it and no process has locked it.
 const COPIES: &str = "lto-prune-link-";
 /// The prefix of folders next to outputs; the rest of the name is that of the folder of copies.
 const BESIDE: &str = ".lto-prune-";

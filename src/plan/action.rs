@@ -115,6 +115,6 @@ pub struct Plan {
     pub dropped: usize,
     /// The number of atoms that become stubs.
     pub stubs: usize,
-    /// Definitions that the linker must keep by name (`-u`), which exports them.
+    /// `STB_GNU_UNIQUE` definitions that gold must keep to export them; each gets a `-u`.
     pub demanded: Vec<SymbolId>,
 }

@@ -18,8 +18,8 @@ use crate::config::{Config, Icf, Level, OutputKind};
 use crate::index::Index;
 use crate::inputs::Inputs;
 
-/// A module with more atoms is not marked: each atom would become a section, with relocations and maybe a group, and `st_shndx`
-/// ends at 65,279.
+/// A module with more atoms gets no new `.llvm_addrsig`, because each atom would become a section, with relocations and maybe a group,
+/// and `st_shndx` ends at 65,279.
 const MAX_ATOMS: usize = 20_000;
 
 /// Fill in [`ModulePlan::addresses`](super::action::ModulePlan::addresses) where there is something to fold.

@@ -1,4 +1,4 @@
-//! The pass report: dropped and kept atoms, with reasons.
+//! The report of a link: dropped and kept atoms, with reasons.
 //!
 //! A pure function of the index, the witnesses, the plan, the sizes and the linked file; it decides nothing. The
 //! types of [`schema`] are the serialised form.

@@ -1,5 +1,8 @@
-//! Extraction as mold does it, in which the order of files only breaks ties. It ranks the definitions of all files, then loads the files
-//! that loaded files strongly refer to, transitively (mold's `resolve_symbols` and `mark_live_objects`, input-files.cc).
+//! Extraction as mold does it (`resolve_symbols` and `mark_live_objects`, input-files.cc).
+//!
+//! mold ranks the definitions of all files, and then loads the files to which loaded files refer strongly: the order of files only breaks
+//! ties. In lld that order decides, because a member is loaded as soon as a strong reference and its definition have been read.
+//!
 //! Modules are in the order of the line, members in that of their archive. wild shares the list of files and the marking.
 
 use super::link_symbols::LinkSymbols;
@@ -19,6 +22,17 @@ pub(super) enum Provider {
 pub(super) struct MoldFile {
     pub(super) provider: Provider,
     pub(super) lazy: bool,
+}
+
+/// The rank of a definition, the best first (mold's `get_rank`). A lazy one is in an unloaded member or in a shared library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum DefinitionRank {
+    Strong,
+    Weak,
+    LazyStrong,
+    LazyWeak,
+    Common,
+    LazyCommon,
 }
 
 /// The modules in the link, in the order of loading, and the libraries between them.
@@ -131,10 +145,10 @@ pub(super) fn files(link_symbols: &LinkSymbols<'_>) -> Vec<MoldFile> {
     files
 }
 
-/// The best (rank, file) of each symbol; mold's `get_rank`.
-fn rank(link_symbols: &LinkSymbols<'_>, files: &[MoldFile]) -> Vec<Option<(u8, usize)>> {
-    let mut best: Vec<Option<(u8, usize)>> = vec![None; link_symbols.table.names.len()];
-    let mut offer = |symbol: SymbolId, rank: u8, file: usize| {
+/// The best (rank, file) of each symbol.
+fn rank(link_symbols: &LinkSymbols<'_>, files: &[MoldFile]) -> Vec<Option<(DefinitionRank, usize)>> {
+    let mut best: Vec<Option<(DefinitionRank, usize)>> = vec![None; link_symbols.table.names.len()];
+    let mut offer = |symbol: SymbolId, rank: DefinitionRank, file: usize| {
         let slot = &mut best[symbol.index()];
         if slot.is_none_or(|b| (rank, file) < b) {
             *slot = Some((rank, file));
@@ -146,15 +160,19 @@ fn rank(link_symbols: &LinkSymbols<'_>, files: &[MoldFile]) -> Vec<Option<(u8, u
                 for (id, g) in link_symbols.globals(m) {
                     let rank = match (g.entry, file.lazy, g.weak) {
                         (Entry::Undefined, ..) => continue,
-                        (Entry::Common(_), lazy, _) => 5 + u8::from(lazy),
-                        (_, lazy, weak) => 1 + 2 * u8::from(lazy) + u8::from(weak),
+                        (Entry::Common(_), false, _) => DefinitionRank::Common,
+                        (Entry::Common(_), true, _) => DefinitionRank::LazyCommon,
+                        (_, false, false) => DefinitionRank::Strong,
+                        (_, false, true) => DefinitionRank::Weak,
+                        (_, true, false) => DefinitionRank::LazyStrong,
+                        (_, true, true) => DefinitionRank::LazyWeak,
                     };
                     offer(id, rank, i);
                 }
             }
             Provider::Dso(dso) => {
                 for (id, s) in link_symbols.dso_symbols(dso).filter(|(_, s)| s.defined) {
-                    offer(id, 3 + u8::from(s.weak), i);
+                    offer(id, if s.weak { DefinitionRank::LazyWeak } else { DefinitionRank::LazyStrong }, i);
                 }
             }
         }
@@ -173,14 +191,14 @@ fn strong_references(
     link_symbols: &LinkSymbols<'_>,
     file: &MoldFile,
     files: &[MoldFile],
-    best: &[Option<(u8, usize)>],
+    best: &[Option<(DefinitionRank, usize)>],
 ) -> Vec<SymbolId> {
     match file.provider {
         Provider::Module(m) => {
             let counts = |(id, g): &(SymbolId, &super::symtab::Global<'_>)| match g.entry {
                 Entry::Undefined => !g.weak,
                 // A common gives way to a real definition, and so extracts it.
-                Entry::Common(_) => best[id.index()].is_some_and(|(rank, _)| rank < 5),
+                Entry::Common(_) => best[id.index()].is_some_and(|(rank, _)| rank < DefinitionRank::Common),
                 _ => false,
             };
             link_symbols.linked_globals(m).filter(counts).map(|(id, _)| id).collect()

@@ -75,8 +75,8 @@ pub struct CallSite {
     /// The caller's frame at and above the callee's stack pointer at entry, sorted by offset from it: cells of 8 bytes that may hold an
     /// address. Offset 8 is the first stack parameter.
     pub stack: Vec<(i32, ValueIdx)>,
-    /// The frame is an object ([`FunctionSummary::frame`]) and the callee's stack pointer at entry points there, at this offset: the
-    /// object's contents from there on are passed too. `Some(None)`: somewhere in it.
+    /// If the frame is an object ([`FunctionSummary::frame`]), the offset in it of the callee's stack pointer at entry; `Some(None)` if
+    /// the offset is unknown. The object's contents from there on are passed too.
     pub stack_in_frame: Option<Option<i64>>,
     /// Values that the callee returns or leaves in a register (rax, rcx, rdx, r8, xmm0 to xmm3), sorted by register.
     pub results: Vec<(Register, ValueIdx)>,

@@ -127,8 +127,11 @@ pub(crate) fn answer(
     };
     let notes = doubts.iter().map(|(doubt, names)| format!("{} not proved: {doubt}.", of(names)));
     let document = match request.format {
-        Format::Document(format @ (DocumentFormat::OpenVex | DocumentFormat::CycloneDx)) => {
-            vex_document(format, &link.statement(&findings), request, env)?
+        Format::Document(DocumentFormat::OpenVex) => {
+            document(&VexClaim::read(request, env, link.statement(&findings))?.open_vex())
+        }
+        Format::Document(DocumentFormat::CycloneDx) => {
+            document(&VexClaim::read(request, env, link.statement(&findings))?.cyclone_dx())
         }
         _ => String::new(),
     };
@@ -427,7 +430,7 @@ fn some(names: impl Iterator<Item = String>) -> String {
 /// Seconds from 1970 to the year 10000, whose dates RFC 3339 can't write.
 const END_OF_9999: u64 = 253_402_300_800;
 
-/// The claim of a document about a vulnerability.
+/// The statement of a document about a vulnerability.
 struct VexStatement {
     /// Whether the code is proved to be absent.
     not_present: bool,
@@ -435,75 +438,85 @@ struct VexStatement {
     text: String,
 }
 
-fn vex_document(
-    format: DocumentFormat,
-    statement: &VexStatement,
-    request: &Request,
-    env: &Environment<'_>,
-) -> Result<String> {
-    let time = timestamp(request.value("timestamp"), env)?;
-    let vulnerability = request.value("vulnerability").unwrap_or_default();
-    let product = request.value("product").unwrap_or_default();
-    let author = request.value("author").unwrap_or("Unknown Author");
-    let parts = [vulnerability, product, author, &statement.text, &time];
-    let id = urn(&hashing::hash_of_parts(&parts.map(str::as_bytes)));
-    let value = match format {
-        DocumentFormat::OpenVex => {
-            let mut claim = json!({
-                "vulnerability": { "name": vulnerability },
-                "products": [{ "@id": product }],
-                "status": "under_investigation",
-                "status_notes": statement.text,
+/// The contents of a VEX document: the statement, and the options that say whose it is and about which product and vulnerability.
+struct VexClaim<'r> {
+    statement: VexStatement,
+    vulnerability: &'r str,
+    product: &'r str,
+    author: &'r str,
+    time: String,
+    /// It is made of the hash of all others, so that equal documents have the same one.
+    id: String,
+}
+
+impl<'r> VexClaim<'r> {
+    /// # Errors
+    /// `--timestamp` or `SOURCE_DATE_EPOCH` is no time.
+    fn read(request: &'r Request, env: &Environment<'_>, statement: VexStatement) -> Result<Self> {
+        let time = timestamp(request.value("timestamp"), env)?;
+        let vulnerability = request.value("vulnerability").unwrap_or_default();
+        let product = request.value("product").unwrap_or_default();
+        let author = request.value("author").unwrap_or("Unknown Author");
+        let parts = [vulnerability, product, author, &statement.text, &time];
+        let id = urn(&hashing::hash_of_parts(&parts.map(str::as_bytes)));
+        Ok(VexClaim { statement, vulnerability, product, author, time, id })
+    }
+
+    fn open_vex(&self) -> Value {
+        let mut statement = json!({
+            "vulnerability": { "name": self.vulnerability },
+            "products": [{ "@id": self.product }],
+            "status": "under_investigation",
+            "status_notes": self.statement.text,
+        });
+        if self.statement.not_present {
+            statement["status"] = "not_affected".into();
+            statement["justification"] = "vulnerable_code_not_present".into();
+        }
+        json!({
+            "@context": "https://openvex.dev/ns/v0.2.0",
+            "@id": self.id,
+            "author": self.author,
+            "timestamp": self.time,
+            "version": 1,
+            "tooling": tool(),
+            "statements": [statement],
+        })
+    }
+
+    fn cyclone_dx(&self) -> Value {
+        let mut analysis = json!({ "state": "in_triage", "detail": self.statement.text });
+        if self.statement.not_present {
+            analysis = json!({
+                "state": "not_affected",
+                "justification": "code_not_present",
+                "detail": self.statement.text,
             });
-            if statement.not_present {
-                claim["status"] = "not_affected".into();
-                claim["justification"] = "vulnerable_code_not_present".into();
-            }
-            json!({
-                "@context": "https://openvex.dev/ns/v0.2.0",
-                "@id": id,
-                "author": author,
-                "timestamp": time,
-                "version": 1,
-                "tooling": tool(),
-                "statements": [claim],
-            })
         }
-        _ => {
-            let mut analysis = json!({ "state": "in_triage", "detail": statement.text });
-            if statement.not_present {
-                analysis = json!({
-                    "state": "not_affected",
-                    "justification": "code_not_present",
-                    "detail": statement.text,
-                });
-            }
-            let mut component = json!({ "type": "application", "bom-ref": product, "name": product });
-            if product.starts_with("pkg:") {
-                component["purl"] = Value::from(product);
-            }
-            json!({
-                "bomFormat": "CycloneDX",
-                "specVersion": "1.6",
-                "serialNumber": id,
-                "version": 1,
-                "metadata": {
-                    "timestamp": time,
-                    "authors": [{ "name": author }],
-                    "tools": { "components": [
-                        { "type": "application", "name": "lto-prune", "version": env!("CARGO_PKG_VERSION") },
-                    ] },
-                    "component": component,
-                },
-                "vulnerabilities": [{
-                    "id": vulnerability,
-                    "analysis": analysis,
-                    "affects": [{ "ref": product }],
-                }],
-            })
+        let mut component = json!({ "type": "application", "bom-ref": self.product, "name": self.product });
+        if self.product.starts_with("pkg:") {
+            component["purl"] = Value::from(self.product);
         }
-    };
-    Ok(document(&value))
+        json!({
+            "bomFormat": "CycloneDX",
+            "specVersion": "1.6",
+            "serialNumber": self.id,
+            "version": 1,
+            "metadata": {
+                "timestamp": self.time,
+                "authors": [{ "name": self.author }],
+                "tools": { "components": [
+                    { "type": "application", "name": "lto-prune", "version": env!("CARGO_PKG_VERSION") },
+                ] },
+                "component": component,
+            },
+            "vulnerabilities": [{
+                "id": self.vulnerability,
+                "analysis": analysis,
+                "affects": [{ "ref": self.product }],
+            }],
+        })
+    }
 }
 
 fn tool() -> String {

@@ -1,7 +1,7 @@
-//! A minimum edge cut between the root and a node, and as many edge-disjoint paths to it (Menger), by maximum flow.
+//! A minimum cut of removable edges between the root and a node, and as many paths that share no removable edge.
 //!
-//! By maximum flow (Dinic) with capacity 1 for each edge that may go; by Menger's theorem the two numbers are equal, so
-//! each proves the other. Of all smallest cuts it is the one nearest to the node, which takes the least along.
+//! Both come from a maximum flow (Dinic) in which a removable edge has capacity 1 and any other edge is unlimited. By Menger's theorem
+//! the two numbers are equal. The cut is the minimum cut nearest to the node.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use super::{Graph, NONE, NumberedEdge, ROOT};
 pub(crate) struct Cut {
     /// The edges, in order of their source: (source, target, number).
     pub(crate) edges: Vec<NumberedEdge>,
-    /// Paths from the root to the node, as many as edges; no edge that may go is in two of them. Shortest first.
+    /// Paths from the root to the node, as many as edges; no removable edge is in two of them. Shortest first.
     pub(crate) paths: Vec<Vec<NumberedEdge>>,
 }
 

@@ -52,8 +52,8 @@ const RANGES: [&[u8]; 2] = [b".debug_ranges", b".debug_rnglists"];
 const ADDRESSES: &[u8] = b".debug_addr";
 const LOCATIONS: [&[u8]; 2] = [b".debug_loc", b".debug_loclists"];
 
-/// Make debug information explicit; `None` if the object has none, or its code is not divided. Relocated sections are decompressed,
-/// because the fields of dropped code are written into their contents.
+/// Decompress relocated debug sections, make the debug information of divided code explicit, and add `.debug_frame` and `.debug_addr`
+/// if they are needed. `None` if nothing changes. The fields of dropped code are written into the decompressed contents.
 ///
 /// # Errors
 /// Debug information is malformed or of an unknown form. Then the object may not be divided.

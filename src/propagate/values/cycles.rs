@@ -101,7 +101,7 @@ impl ConstraintGraph {
         self.work.steps_searched = self.work.steps;
     }
 
-    /// Whether the marks of the node cover all elements, so that none is propagated to or from it.
+    /// Whether the node is overdefined and all its elements escape. Then its edges propagate no elements.
     fn is_covered(&self, node: NodeId) -> bool {
         self.has(node, OVERDEFINED | ESCAPES)
     }

@@ -24,7 +24,7 @@ pub(super) enum AbbreviationOperand {
 }
 
 numbers! {
-    /// The encodings, in the numbers of the file.
+    /// Encodings of abbreviation operands, numbered as in the bitstream format.
     pub(super) mod encoding: u64 {
         FIXED = 1, VBR = 2, ARRAY = 3, CHAR6 = 4, BLOB = 5,
     }

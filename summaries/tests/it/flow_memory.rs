@@ -152,6 +152,47 @@ fn what_goes_on_and_what_goes_down() {
     assert!(summary.limits.iter().any(|l| l.limit == Limit::NotPsabi), "{:?}", summary.limits);
 }
 
+/// `ud2` and `hlt` end the program: values don't pass them, and code behind them runs only if another path leads there.
+#[test]
+fn instructions_that_end_the_program() {
+    for end in ["ud2", "hlt"] {
+        // Code that no path leads to may have an unknown entry, so that its function is not analysed.
+        let unreached = module(&format!("{end}\ncall f\nret"));
+        assert!(unreached.limits.iter().any(|l| l.limit == Limit::NotPsabi), "{:?}", unreached.limits);
+        assert_eq!(callees(&format!("testl %edi, %edi\njne 1f\n{end}\n1: call f\nret")), [["f"]], "{end}");
+    }
+    for (between, expected) in [("ud2", vec!["g"]), ("hlt", vec!["g"]), ("nop", vec!["g", "h"])] {
+        let start = "leaq g(%rip), %rbx\ntestl %edi, %edi\njne 1f\nleaq h(%rip), %rbx";
+        assert_eq!(callees(&format!("{start}\n{between}\n1: call *%rbx\nud2")), [expected], "{between}");
+    }
+    // A function with another privileged instruction is not analysed.
+    let summary = module("cli\ncall f\nret");
+    assert!(summary.limits.iter().any(|l| l.limit == Limit::NotPsabi), "{:?}", summary.limits);
+}
+
+/// A number that is stored over some bytes of an address leaves the address where it was, for calls and as an argument.
+#[test]
+fn numbers_over_parts_of_addresses() {
+    let stored = "subq $24, %rsp\nleaq f(%rip), %rax\nmovq %rax, 8(%rsp)";
+    let pointed = "subq $24, %rsp\nleaq f(%rip), %rax\nmovq %rax, (%rdi)";
+    for (width, offsets) in [("b", 0..8), ("w", 0..7), ("l", 0..5)] {
+        for offset in offsets {
+            let over = format!("{stored}\nmov{width} $7, {}(%rsp)", offset + 8);
+            assert_eq!(callees(&format!("{over}\ncall *8(%rsp)\nud2")), [["f"]], "{over}");
+            let over = format!("{pointed}\nmov{width} $7, {offset}(%rdi)");
+            assert_eq!(callees(&format!("{over}\ncall *(%rdi)\nud2")), [["f"]], "{over}");
+            let (summary, function) = function(&format!(
+                "{stored}\nmov{width} $7, {}(%rsp)\nmovq 8(%rsp), %rdi\ncall h\nud2",
+                offset + 8
+            ));
+            let actuals = function.call_sites.iter().flat_map(|site| &site.actuals);
+            let passed: BTreeSet<String> =
+                actuals.flat_map(|(_, value)| held(&summary, &function, *value)).collect();
+            assert!(passed.contains("f"), "{over}: {function:?}");
+        }
+    }
+}
+
 /// A function whose frame depth is unknown behind calls that never return is not analysed, unless another path gives the depth.
 #[test]
 fn who_returns_is_told_by_others_or_not_at_all() {

@@ -145,6 +145,7 @@ fn ties() {
         (" push %rax\n call ext", 2),
         (" call abort", 2),
         (" ud2", 2),
+        (" hlt", 2),
         (" jmp *%rax", 2),
     ] {
         let text = format!(

@@ -240,7 +240,7 @@ impl NewUnits {
         new + self.code_length(new) + (old - entry.attributes) - skipped
     }
 
-    /// Write the offsets of tables of abbreviations that no relocation of `.debug_info` says.
+    /// Write the abbreviation-table offset into each unit header that has no relocation there.
     pub(super) fn set_table_offsets(
         &self,
         table: &EntryTable,

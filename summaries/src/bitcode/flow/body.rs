@@ -150,6 +150,9 @@ impl<'m> BodyBuilder<'m> {
         matches!(ty, Some(Type::Void | Type::Label | Type::Metadata | Type::Token))
     }
 
+    /// The value that holds the addresses in a constant, made at its first use; `Ok(None)` if the constant holds no address.
+    ///
+    /// An address at an unknown offset needs two values, because only [`Constraint::Assign`] can add an unknown offset.
     fn constant(&mut self, id: ValueId) -> Result<Option<ValueIdx>, NotFollowed> {
         if let Some(known) = self.constants.get(&id) {
             return Ok(*known);

@@ -58,13 +58,13 @@ impl TableIndex {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
     Unknown,
-    /// An address that comes from elsewhere, such as a parameter.
+    /// An address that comes from elsewhere: a parameter, a result, a 64-bit load or constant, or an address in data.
     Pointer,
     /// The address of another function of the object.
     Function,
     /// An address in this function's code, or its sum with a number.
     Code,
-    /// A number that is computed in this function.
+    /// A number that this function computes, such as a sum with a pointer or the result of an untracked instruction.
     Arithmetic,
     /// The address of a relative relocation in data.
     Base(TableIndex),
@@ -76,7 +76,7 @@ enum Value {
     },
     /// The sum of a table's address and its entry.
     Sum(TableIndex),
-    /// The sum of an entry and its untracked base.
+    /// The sum of an entry and its untracked base: a target in some table of the function.
     AnySum,
 }
 
@@ -456,7 +456,8 @@ impl RegisterDataflow<'_, '_, '_, '_> {
         }
     }
 
-    /// The value that the instruction computes from the state before it; `None` if it copies another register.
+    /// The value that the instruction writes, by the state before it. `None` if it copies a register ([`Step::Move`], or the extension
+    /// of an entry), or if [`Self::apply`] knows all that it writes ([`Step::Jump`], [`Step::Padding`], [`Step::Other`]).
     fn value(&self, instruction: &Instruction, step: Step, state: &State) -> Option<Value> {
         let of = |r: Gpr| get(state, r);
         let is_of =
@@ -492,10 +493,10 @@ impl RegisterDataflow<'_, '_, '_, '_> {
                     (_, Value::Base(table)) if plain => Some(table),
                     _ => None,
                 };
-                // In other code the sum may lead to another function.
                 let compiled = self.function.is_compiled();
                 let may_be = |r: Gpr| match of(r) {
                     Value::Unknown | Value::Pointer | Value::Function | Value::Base(_) => r != to,
+                    // A compiler computes bases, too. In assembly the sum with such a number may lead to another function.
                     Value::Arithmetic => r != to && compiled,
                     _ => false,
                 };
