@@ -356,6 +356,8 @@ pub struct Config {
     pub exclude_libs: Vec<String>,
     /// `-z start-stop-gc` / `-z nostart-stop-gc`; `None`: the linker's default.
     pub start_stop_gc: Option<bool>,
+    /// `--no-gnu-unique`: `STB_GNU_UNIQUE` definitions count as global ones.
+    pub no_gnu_unique: bool,
     pub emit_relocs: bool,
     pub strip_all: bool,
     /// `-S`: no debug information in the output; [`Config::strip_all`] says so, too.

@@ -335,6 +335,8 @@ impl LineParser {
             "dynamic-list-cpp-typeinfo" => self.export(&["_ZT[IS]*"]),
             "E" | "export-dynamic" | "gc-keep-exported" => self.config.export_dynamic = true,
             "no-export-dynamic" => self.config.export_dynamic = false,
+            "gnu-unique" => self.config.no_gnu_unique = false,
+            "no-gnu-unique" => self.config.no_gnu_unique = true,
             "gc-sections" => self.config.gc_sections = true,
             "no-gc-sections" => self.config.gc_sections = false,
             "icf" => {
@@ -489,6 +491,8 @@ fn changes_inputs(opt: &Opt, flavor: Flavor) -> bool {
         "incremental" | "incremental-full" | "incremental-update" | "incremental-base" => true,
         "embedded-relocs" | "split-by-reloc" | "split-by-file" => true,
         "copy-dt-needed-entries" | "add-needed" => flavor == Flavor::Bfd,
+        // A shared library leaves common symbols undefined.
+        "no-define-common" => matches!(flavor, Flavor::Bfd | Flavor::Gold),
         // They write other files, or print names of inputs and symbols.
         "write-layout" | "write-trace" | "write-gc-stats" | "sym-info" | "trace" | "t" => {
             flavor == Flavor::Wild

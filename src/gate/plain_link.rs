@@ -166,7 +166,8 @@ impl PlainLink {
         output.unwound = unwound(link, index, plan);
         output.init_array = arrays(summaries, index, b".init_array");
         output.fini_array = arrays(summaries, index, b".fini_array");
-        if inputs.scripts.has_sections || resolution.has_bitcode {
+        // Without its default script GNU ld collects them like other sections.
+        if inputs.scripts.has_sections || inputs.scripts.without_default || resolution.has_bitcode {
             (output.init_array, output.fini_array) = ((0, u64::MAX), (0, u64::MAX));
         }
         let by_option = config.rules().goes_by_options.then_some(config.execstack == Some(true));

@@ -316,7 +316,7 @@ impl<'s> NamedRoots<'s> {
     /// gold exports an `STB_GNU_UNIQUE` definition from any dynamic output (gold/symtab.cc `should_add_dynsym_entry`).
     fn is_unique_for_gold(&self, symbol: &GlobalSymbol<'_>) -> bool {
         let config = self.sources.config;
-        if !config.rules().exports_unique || config.static_link {
+        if !config.rules().exports_unique || config.no_gnu_unique || config.static_link {
             return false;
         }
         let Prevailing::Module { module, symbol } = symbol.prevailing else { return false };
