@@ -57,13 +57,15 @@ pub(crate) const RULES: &[Rule] = &[
     ),
     (
         "map-text",
-        "a map, a cross reference or statistics on standard output list the sections that are linked, and their addresses",
+        "a map, a cross reference or statistics on standard output list the sections that are linked, and their addresses; gold's trace lists opened files",
         |d| {
+            let asked =
+                ["-M", "--print-map", "--cref", "-Map=-", "--stats", "--perf", "--verbose", "--debug"];
             d.is_message()
-                && !d.line.contains("error:")
-                && !d.line.contains("warning:")
+                && !d.line.contains("error: ")
+                && !d.line.contains("warning: ")
                 && !d.line.contains("lto-prune")
-                && d.asks(&["-M", "--print-map", "--cref", "-Map=-", "--stats", "--perf", "--verbose"])
+                && d.asks(&asked)
         },
     ),
     (
@@ -102,6 +104,15 @@ pub(crate) const RULES: &[Rule] = &[
                 )
             };
             d.line[1..].starts_with("run") && d.all.iter().any(|line| missing(line) == Some(true))
+        },
+    ),
+    (
+        "overflow-of-dropped",
+        "with -z nocopyreloc the loader reports a field of 4 bytes that cannot reach a library's variable, and dropped code had it",
+        |d| {
+            d.line.starts_with("-run prints: ")
+                && d.line.contains("causes overflow in R_X86_64_")
+                && d.words.iter().any(|w| w == "nocopyreloc")
         },
     ),
     ("import-gets-weak", "an import is weak if all remaining references are", |d| {

@@ -259,8 +259,9 @@ fn later_options_win() {
 
 #[test]
 fn what_we_do_not_model_is_named() {
-    for text in "-b binary|--format=binary|--just-symbols=x|-R /nonexistent/file|--oformat=binary|--no-define-common"
-        .split('|')
+    for text in
+        "-b binary|--format=binary|--just-symbols=x|-R /nonexistent/file|--oformat=binary|--no-define-common"
+            .split('|')
     {
         assert_eq!(interpret(Flavor::Bfd, text).unmodelled.len(), 1, "{text}");
     }
