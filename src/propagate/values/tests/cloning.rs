@@ -218,7 +218,8 @@ fn copied(bodies: &[Vec<String>]) -> Vec<(String, String)> {
 fn run(functions: &[(String, String)], clones: usize) -> (OracleAnswer, usize) {
     let functions: Vec<(&str, &str)> = functions.iter().map(|f| (f.0.as_str(), f.1.as_str())).collect();
     let text = module(&functions, &[], &["malloc"]);
-    let budget = budget::Budget { clones, unseen_values: 0, pairs: usize::MAX, ..budget::BUDGET };
+    let (objects, pairs) = (usize::MAX, usize::MAX);
+    let budget = budget::Budget { clones, unseen_values: 0, objects, pairs, ..budget::BUDGET };
     let (flow, names) = flow_of_within("a.o -e f0 -o out", &[&text], &models(), budget);
     (answer(&flow, &names), flow.statistics.as_ref().unwrap().clones)
 }
