@@ -417,6 +417,8 @@ impl LineParser {
             "noexecstack" if self.flavor() == Flavor::Gold && self.config.execstack == Some(true) => {}
             "noexecstack" => self.config.execstack = Some(false),
             "muldefs" => self.config.allow_multiple_definition = true,
+            // Whether GNU ld still defines `__start_X` depends on the sections that it collected.
+            "start-stop-gc" if self.flavor() == Flavor::Bfd => self.unmodelled(opt),
             "start-stop-gc" => self.config.start_stop_gc = Some(true),
             "nostart-stop-gc" => self.config.start_stop_gc = Some(false),
             _ => {}
@@ -485,6 +487,8 @@ fn changes_inputs(opt: &Opt, flavor: Flavor) -> bool {
         "remap-inputs" | "remap-inputs-file" | "undefined-glob" | "retain-symbols-file" => true,
         "in-implib" | "cmse-implib" | "task-link" | "version-exports-section" => true,
         "thinlto-index-only" | "thinlto-emit-imports-files" | "lto-emit-llvm" | "lto-emit-asm" => true,
+        // lld stops before it writes an output.
+        "thinlto-single-module" => true,
         "plugin-opt" => {
             value.starts_with("thinlto-index-only") || matches!(value.as_str(), "emit-llvm" | "emit-asm")
         }

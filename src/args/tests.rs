@@ -260,13 +260,13 @@ fn later_options_win() {
 #[test]
 fn what_we_do_not_model_is_named() {
     for text in
-        "-b binary|--format=binary|--just-symbols=x|-R /nonexistent/file|--oformat=binary|--no-define-common"
+        "-b binary|--format=binary|--just-symbols=x|-R /nonexistent/file|--oformat=binary|--no-define-common|-z start-stop-gc"
             .split('|')
     {
         assert_eq!(interpret(Flavor::Bfd, text).unmodelled.len(), 1, "{text}");
     }
     for text in
-        "--whole-archive=1|-m elf_i386|--remap-inputs=a=b|--undefined-glob=*|--thinlto-index-only".split('|')
+        "--whole-archive=1|-m elf_i386|--remap-inputs=a=b|--undefined-glob=*|--thinlto-index-only|--thinlto-single-module=x".split('|')
     {
         assert_eq!(lld(text).unmodelled.len(), 1, "{text}");
     }
