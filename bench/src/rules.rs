@@ -57,10 +57,19 @@ pub(crate) const RULES: &[Rule] = &[
     ),
     (
         "map-text",
-        "a map, a cross reference or statistics on standard output list the sections that are linked, and their addresses; gold's trace lists opened files",
+        "a map, a cross reference or statistics on standard output list the sections that are linked, and their addresses; gold's trace lists opened files, and wild's times are in any order",
         |d| {
-            let asked =
-                ["-M", "--print-map", "--cref", "-Map=-", "--stats", "--perf", "--verbose", "--debug"];
+            let asked = [
+                "-M",
+                "--print-map",
+                "--cref",
+                "-Map=-",
+                "--stats",
+                "--perf",
+                "--verbose",
+                "--debug",
+                "--time",
+            ];
             d.is_message()
                 && !d.line.contains("error: ")
                 && !d.line.contains("warning: ")
