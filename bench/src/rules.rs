@@ -56,6 +56,11 @@ pub(crate) const RULES: &[Rule] = &[
         },
     ),
     (
+        "region-line",
+        "--enable-non-contiguous-regions-warnings lists sections without a place, and removed ones are not among them",
+        |d| d.line.starts_with('-') && d.line.contains("--enable-non-contiguous-regions makes section"),
+    ),
+    (
         "map-text",
         "a map, a cross reference or statistics on standard output list the sections that are linked, and their addresses; gold's trace lists opened files, and wild's times are in any order",
         |d| {
