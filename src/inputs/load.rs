@@ -285,6 +285,7 @@ impl Loader<'_> {
                     Flavor::Gold | Flavor::Wild => {}
                 },
                 ScriptCommand::SearchDir(directory) => match self.config.linker.flavor {
+                    Flavor::Bfd | Flavor::Lld if self.config.nostdlib => {}
                     Flavor::Bfd | Flavor::Lld => self.search.add(Path::new(&directory)),
                     Flavor::Gold | Flavor::Mold | Flavor::Wild => {
                         // gold warns and ignores it, the others stop.
