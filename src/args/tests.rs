@@ -270,6 +270,7 @@ fn what_we_do_not_model_is_named() {
     {
         assert_eq!(lld(text).unmodelled.len(), 1, "{text}");
     }
+    assert_eq!(interpret(Flavor::Gold, "--no-define-common").unmodelled.len(), 1);
     for text in ["-b elf", "--format=elf", "-m elf_x86_64", "--icf=all", "--no-gnu-unique", "--unknown", "-q"]
     {
         assert!(lld(text).unmodelled.is_empty(), "{text}");

@@ -174,7 +174,6 @@ impl Loader<'_> {
         match self.config.linker.flavor {
             // The search has its folders already.
             Flavor::Bfd => commands.retain(|c| !is_search(c)),
-            Flavor::Lld if self.config.nostdlib => commands.retain(|c| !is_search(c)),
             Flavor::Lld | Flavor::Mold => {}
             Flavor::Gold | Flavor::Wild if commands.is_empty() => {}
             Flavor::Gold | Flavor::Wild => {
