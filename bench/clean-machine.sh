@@ -60,9 +60,11 @@ if ls /usr/local/share/ca-certificates/*.crt >/dev/null 2>&1; then
     chroot "$root" update-ca-certificates >/dev/null 2>&1
 fi
 
-# rustup's proxies and toolchains; documentation is left behind.
-mkdir -p "$root/$root_home/.cargo" "$root/$root_home/.rustup"
-cp -a "${CARGO_HOME:-$HOME/.cargo}/bin" "$root/$root_home/.cargo/"
+# rustup, the links to it and its toolchains, but no program that `cargo install` put beside them; documentation is left behind.
+mkdir -p "$root/$root_home/.cargo/bin" "$root/$root_home/.rustup"
+for file in "${CARGO_HOME:-$HOME/.cargo}"/bin/*; do
+    [ "$(readlink -f "$file")" != "$(readlink -f "${CARGO_HOME:-$HOME/.cargo}/bin/rustup")" ] || cp -a "$file" "$root/$root_home/.cargo/bin/"
+done
 for file in config.toml env; do
     [ ! -e "${CARGO_HOME:-$HOME/.cargo}/$file" ] || cp "${CARGO_HOME:-$HOME/.cargo}/$file" "$root/$root_home/.cargo/"
 done
