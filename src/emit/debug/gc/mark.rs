@@ -60,15 +60,19 @@ impl Marked {
             if is_root {
                 self.keep(position);
             } else {
-                // Removed functions and unreferenced types may hold live functions.
-                let inside = table.entries.get(position as usize + 1..entry.next as usize).unwrap_or(&[]);
-                for (inner, entry) in (position + 1..).zip(inside) {
-                    if entry.addresses == Addresses::Live {
-                        self.keep(inner);
-                    }
-                }
+                self.keep_live_inside(table, position);
             }
             position = entry.next;
+        }
+    }
+
+    /// Keep the live functions that a removed function or an unreferenced type holds.
+    fn keep_live_inside(&mut self, table: &EntryTable, position: u32) {
+        let next = table.entries.get(position as usize).map_or(position, |entry| entry.next);
+        for inner in position + 1..next {
+            if table.entries.get(inner as usize).is_some_and(|entry| entry.addresses == Addresses::Live) {
+                self.keep(inner);
+            }
         }
     }
 
@@ -102,6 +106,8 @@ impl Marked {
             // Users see a static variable of a live function, with or without an address.
             if this.addresses != Addresses::Removed || this.tag == dw::DW_TAG_variable {
                 self.keep(child);
+            } else {
+                self.keep_live_inside(table, child);
             }
             child = this.next;
         }
