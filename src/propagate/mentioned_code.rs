@@ -13,15 +13,15 @@ use crate::index::{Edge, EdgeKind, Index, Root, RootReason};
 
 /// The bytes of live code, and of live code that only address-taking references keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct MentionedCode {
-    pub live: u64,
+struct MentionedCode {
+    live: u64,
     /// In bytes: the code that no call reaches.
-    pub candidates: u64,
+    candidates: u64,
 }
 
 impl MentionedCode {
     /// Count the code of a link; `liveness` is that by references.
-    pub fn of(index: &Index, summaries: &[&ModuleSummary], liveness: &Liveness) -> Self {
+    fn of(index: &Index, summaries: &[&ModuleSummary], liveness: &Liveness) -> Self {
         let code = code_sizes(index, summaries);
         let candidates = candidates(index, &code, liveness);
         let mut bytes = MentionedCode::default();
@@ -33,7 +33,7 @@ impl MentionedCode {
     }
 
     /// Whether value flow may remove at least this percentage of the code, and any code at all.
-    pub fn reaches(self, percent: u8) -> bool {
+    fn reaches(self, percent: u8) -> bool {
         self.candidates > 0
             && self.candidates.saturating_mul(100) >= self.live.saturating_mul(u64::from(percent))
     }

@@ -2,6 +2,8 @@
 //!
 //! The categories of an object add up to its file size plus its zero-initialised memory, since `other` is computed as the rest.
 
+use std::ops::Range;
+
 use object::elf::{FileHeader64, SHF_ALLOC};
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{LittleEndian, elf};
@@ -12,7 +14,7 @@ use super::names::{Facts, is_start_file};
 use crate::ids::{AtomId, Id};
 use crate::index::RootReason;
 use crate::plan::Action;
-use crate::propagate::{MentionedCode, candidates, code_sizes, live, reach};
+use crate::propagate::{candidates, code_sizes, live, reach};
 
 const LE: LittleEndian = LittleEndian;
 
@@ -192,7 +194,8 @@ pub(super) fn removed_bytes(facts: Facts<'_>, totals: &Totals) -> u64 {
 }
 
 /// The bytes of live code, in all and for one reason alone: the difference to reachability without edges that only take addresses, without
-/// exports, or without modules that a limit keeps whole. Code that two reasons keep is in none of these numbers.
+/// exports, or without modules that a limit keeps whole. Code that two reasons keep is in none of these numbers, and code that the linker's own
+/// `--gc-sections` removes is not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct LiveCode {
     /// The bytes of code that live by references.
@@ -212,22 +215,26 @@ impl LiveCode {
         let index = facts.index;
         let code = code_sizes(index, facts.summaries);
         let liveness = live(index);
-        let mentioned = MentionedCode::of(index, facts.summaries, &liveness);
         let candidates = candidates(index, &code, &liveness);
-        let of_start_file = |position: usize| is_start_file(facts, facts.index.modules[position].module);
-        let start_files = (0..index.modules.len()).filter(|position| of_start_file(*position));
-        let in_start_files = start_files.flat_map(|position| index.atoms_of(position));
-        let start_file_mentions =
-            in_start_files.filter(|atom| candidates[*atom]).map(|atom| code[atom]).sum();
+        let is_linked = |atom: usize| !facts.config.gc_sections || facts.linker_live[atom];
+        let sum = |atoms: Range<usize>, is_counted: &dyn Fn(usize) -> bool| {
+            atoms.filter(|atom| is_linked(*atom) && is_counted(*atom)).map(|atom| code[atom]).sum::<u64>()
+        };
+        let all = || 0..index.atom_count();
+        let of_start_file = |position: &usize| is_start_file(facts, index.modules[*position].module);
+        let start_files = (0..index.modules.len()).filter(of_start_file);
         let without = |reason: RootReason| {
             let reached = reach(index, &|root| root.reason != reason, &|_, _| true);
-            let kept = code.iter().enumerate().filter(|(atom, _)| reached.is_live(AtomId::new(*atom)));
-            mentioned.live - kept.map(|(_, size)| size).sum::<u64>()
+            let is_kept_by_it =
+                |atom| liveness.is_live(AtomId::new(atom)) && !reached.is_live(AtomId::new(atom));
+            sum(all(), &is_kept_by_it)
         };
         LiveCode {
-            live: mentioned.live,
-            by_mentions: mentioned.candidates,
-            start_file_mentions,
+            live: sum(all(), &|atom| liveness.is_live(AtomId::new(atom))),
+            by_mentions: sum(all(), &|atom| candidates[atom]),
+            start_file_mentions: start_files
+                .map(|position| sum(index.atoms_of(position), &|atom| candidates[atom]))
+                .sum(),
             by_exports: without(RootReason::Exported),
             by_limits: without(RootReason::ModuleKept),
         }

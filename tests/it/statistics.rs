@@ -157,6 +157,24 @@ fn messages_of_unpruned_links_never_say_dropped() {
     }
 }
 
+/// Code that the linker's own `--gc-sections` removes is in no number, also if its module is kept whole.
+#[test]
+fn what_the_linker_removes_is_kept_by_no_limit() {
+    let mut session = prepare("linker-gc");
+    let source = "__attribute__((noipa)) int one(int x) { return x * 3; }\n\
+        __attribute__((section(\".text.big\"))) int big(volatile int *p) { *p += 1; *p += 1; *p += 1; return *p; }\n\
+        int main(int c, char **v) { return one(c) - 3 * c; }\n";
+    session.write("main.c", source);
+    session.cmd("gcc -O1 -c main.c");
+    let level = "-Wl,--prune-stats -Wl,--prune-level=functions -Wl,--prune-worth=100000";
+    let (said, report) = link(&mut session, &format!("{level} -Wl,--gc-sections"));
+    let code = &report["live_code"];
+    session.check(said.contains("the linker's own --gc-sections removes as much"), &said);
+    session.check(said.contains("more: no option removes more") && code["by_limits"] == 0, &said);
+    let (said, collected) = link(&mut session, level);
+    session.check_eq(&code["live"], &collected["live_code"]["live"], &said);
+}
+
 /// A link by -r is not told to export less.
 #[test]
 fn relocatable_output_has_its_own_action() {
