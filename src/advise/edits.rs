@@ -27,7 +27,7 @@ impl Edit {
         matches!(self, Edit::Linker(..))
     }
 
-    /// Whether it removes symbols or debug information.
+    /// Whether it is `-s` or `--strip-debug`.
     pub(super) fn is_strip(&self) -> bool {
         matches!(self, Edit::Words(["-s" | "--strip-debug"]))
     }

@@ -335,8 +335,8 @@ impl LinkedFacts {
         })
     }
 
-    /// The order of rows: loaded bytes first.
-    pub(super) fn size(&self) -> (u64, u64) {
+    /// The sort key of rows: the loaded bytes, then those of the file.
+    pub(super) fn sizes(&self) -> (u64, u64) {
         (self.loaded, self.file)
     }
 

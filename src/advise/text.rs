@@ -36,9 +36,9 @@ pub(super) fn answer(
     is_narrow: bool,
 ) -> Answer {
     let link = &laboratory.link;
-    let size = base.facts.size();
+    let size = base.facts.sizes();
     let is_idle = |trial: &LinkTrial| {
-        let is_same = |l: &LinkMeasure| l.facts.size() == size && l.test.is_none();
+        let is_same = |l: &LinkMeasure| l.facts.sizes() == size && l.test.is_none();
         trial.differences.is_empty() && trial.result.as_ref().is_ok_and(is_same)
     };
     let as_given = Ok(base.clone());
@@ -65,9 +65,9 @@ pub(super) fn answer(
             is_good: trial.good().is_some(),
         });
     }
-    rows.sort_by_key(|row| row.result.as_ref().map_or((true, (0, 0)), |link| (false, link.facts.size())));
+    rows.sort_by_key(|row| row.result.as_ref().map_or((true, (0, 0)), |link| (false, link.facts.sizes())));
     let is_better =
-        |row: &&AdviceRow<'_>| row.is_good && row.result.as_ref().is_ok_and(|link| link.facts.size() < size);
+        |row: &&AdviceRow<'_>| row.is_good && row.result.as_ref().is_ok_and(|link| link.facts.sizes() < size);
     let best = rows.iter().find(is_better);
     let mut answer = Answer::default();
     let mut below: Vec<String> = Vec::new();
@@ -97,7 +97,7 @@ fn notes(trial: &LinkTrial, base: &LinkMeasure) -> Vec<String> {
     let mut notes: Vec<String> = link.test.iter().map(|why| format!("the test fails: {why}")).collect();
     notes.extend(trial.differences.iter().cloned());
     notes.extend(link.facts.losses(&base.facts));
-    let (new, old) = (link.facts.size(), base.facts.size());
+    let (new, old) = (link.facts.sizes(), base.facts.sizes());
     if new > old {
         let larger = if new.0 > old.0 { "larger" } else { "a larger file" };
         notes.push(larger.to_owned());
@@ -195,7 +195,7 @@ impl LinkTrial {
     /// The sizes of an output that may take the place of the link as it is.
     pub(super) fn good(&self) -> Option<(u64, u64)> {
         let link = self.result.as_ref().ok().filter(|link| link.test.is_none())?;
-        self.differences.is_empty().then(|| link.facts.size())
+        self.differences.is_empty().then(|| link.facts.sizes())
     }
 }
 
@@ -233,11 +233,11 @@ pub(super) fn run(
 
 /// The edits of the rows that saved bytes alone, without those that save none behind the ones before them.
 fn combine(laboratory: &Laboratory, base: &LinkedFacts, trials: &[LinkTrial]) -> Result<Vec<Edit>, Ended> {
-    let gained = |trial: &&LinkTrial| trial.good().is_some_and(|size| size < base.size());
+    let gained = |trial: &&LinkTrial| trial.good().is_some_and(|size| size < base.sizes());
     let mut candidates: Vec<&LinkTrial> = trials.iter().filter(gained).collect();
     candidates.sort_by_key(|trial| trial.good());
     let mut edits: Vec<Edit> = Vec::new();
-    let mut best = base.size();
+    let mut best = base.sizes();
     for candidate in candidates {
         let new: Vec<Edit> =
             candidate.variant.edits.iter().filter(|edit| !edits.contains(edit)).cloned().collect();

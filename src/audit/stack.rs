@@ -50,7 +50,7 @@ pub(crate) struct StackAssumptions {
     pub(crate) bounds: Vec<(String, u64)>,
     /// The callees of the indirect calls of a function.
     pub(crate) callees: Vec<(String, String)>,
-    /// The callees of indirect calls by their address in the first file, by value flow.
+    /// By the address of an indirect call in the first file of the command: the callees that value flow found.
     pub(crate) sites: BTreeMap<u64, Vec<String>>,
 }
 

@@ -207,7 +207,8 @@ fn lock(path: &Path) -> Option<Option<File>> {
     }
 }
 
-/// Make the folder next to the output.
+/// Make the folder next to the output. Its path is written into the folder of copies first, so that a later link removes it after a kill.
+/// `None` if one of them cannot be written.
 fn beside(output: &Path, copies: &Path) -> Option<PathBuf> {
     let parent = output.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new("."));
     let suffix = copies.file_name()?.as_bytes().strip_prefix(COPIES.as_bytes())?;

@@ -51,8 +51,9 @@ pub fn apply(
     let limited = |limit: usize| {
         propagator.run_again(index.clone().keeping_for_limit(candidates.get(limit..).unwrap_or_default()))
     };
-    let is_asked = explain && wanted == limit && limit > 0;
-    let before = is_asked.then(|| limited(limit - 1).1.liveness);
+    // The log names what the last step removes.
+    let has_last_step = explain && wanted == limit && limit > 0;
+    let before = has_last_step.then(|| limited(limit - 1).1.liveness);
     let (index, flow) = if limit < candidates.len() { limited(limit) } else { (index, flow) };
     (index, flow, Some(PruneCandidates { link: id, candidates, limit, before }))
 }

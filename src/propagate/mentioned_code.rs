@@ -39,7 +39,7 @@ impl MentionedCode {
     }
 }
 
-/// By atom: it is live, and no call reaches it. `code` has the bytes of code of each atom.
+/// By atom: it is live, and reached only through an address that is taken. `code` has the bytes of code of each atom.
 pub(crate) fn candidates(index: &Index, code: &[u64], liveness: &Liveness) -> Vec<bool> {
     // The start file's code has the address of `main` to have it called.
     let entry = |root: &&Root| root.reason == RootReason::Entry;

@@ -239,7 +239,7 @@ pub(super) fn renamed(config: &Config, inputs: &Inputs) -> Option<String> {
     Some(format!("{name} may have another name by --defsym or a script"))
 }
 
-/// Why unwinding is unknown if a function of this name is called.
+/// Why unwinding is unknown if anything refers to this name.
 fn unknown(name: &str) -> Option<&'static str> {
     let reads = READERS.contains(&name) || READER_PREFIXES.iter().any(|start| name.starts_with(start));
     match name {

@@ -1,7 +1,7 @@
 //! The report of division, as text and as JSON.
 //!
-//! It counts sections with several functions or objects, except sections of groups. A limit counts with the bytes
-//! that it keeps together.
+//! It counts sections with several functions or objects. Sections of groups are not counted, nor are data sections whose content the linker merges
+//! or whose names are unusual. A limit counts with the bytes that it keeps together.
 
 use std::collections::BTreeMap;
 

@@ -114,8 +114,8 @@ pub struct FunctionSummary {
     /// The values of registers on return, sorted by register: rax, rcx, rdx, r8, xmm0 to xmm3. A register that is `preserved` may be left
     /// out if nothing else is returned there.
     pub results: Vec<(Register, ValueIdx)>,
-    /// The registers of [`PRESERVABLE`](crate::registers::PRESERVABLE) that may still hold their entry value on a return, a bit per register.
-    /// On other returns they hold the values of `results`. Each caller finds its own value there.
+    /// A bit for each register of [`PRESERVABLE`](crate::registers::PRESERVABLE) that holds its entry value on every return. The bit of rax may
+    /// be set if only some returns keep it; on others rax has the value of `results`. Each caller finds its own value there.
     pub preserved: u64,
     /// Values that may be anything if control enters at a label from outside (`__builtin_longjmp`).
     pub indirect_entry_values: Vec<ValueIdx>,

@@ -346,6 +346,41 @@ fn documented_paths_exist() {
     none(findings);
 }
 
+/// Each test that SOUNDNESS names is a fixture, a function, a module of a suite, a file or a command of bench.
+#[test]
+fn tests_of_assumptions_exist() {
+    let sources: String = rust_files().into_iter().map(|(_, text)| text).collect();
+    let exists = |name: &str| {
+        let last = name.rsplit("::").next().unwrap_or(name);
+        let module = format!("mod {last};");
+        match name.split_once(' ') {
+            Some((_, command)) => {
+                let command = command.split(' ').next().unwrap_or_default().replace('-', "_");
+                let files = [format!("bench/src/{command}"), format!("bench/src/{command}.rs")];
+                files.iter().any(|file| repository().join(file).exists())
+            }
+            None if name.contains('/') => repository().join(name).exists(),
+            None => {
+                repository().join("fixtures").join(name).is_dir()
+                    || sources.contains(&format!("fn {last}("))
+                    || sources.contains(&module)
+            }
+        }
+    };
+    let page = read(Path::new("docs/SOUNDNESS.md"));
+    let rows = page.lines().filter(|line| line.starts_with("| ") && line.matches(" | ").count() >= 2);
+    let tests = rows.filter_map(|row| row.trim_end_matches(" |").rsplit(" | ").next());
+    let names: Vec<&str> = tests.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    assert!(names.len() > 150, "the tables of SOUNDNESS are read: {}", names.len());
+    none(
+        names
+            .into_iter()
+            .filter(|name| !exists(name))
+            .map(|name| format!("SOUNDNESS: no test {name}"))
+            .collect(),
+    );
+}
+
 /// A table of results that no page cites is removed.
 #[test]
 fn results_are_cited() {

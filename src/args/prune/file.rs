@@ -24,7 +24,8 @@ const MAX_BYTES: u64 = 1 << 20;
 
 /// The file and its options as words, if a link that writes `output` has such a file.
 ///
-/// A file that is found and that another user may write to is not read, and a warning says so: an option may name a program that is run.
+/// A file that was found in a folder, not named by the environment, is not read if another user may write to it: an option may name a program
+/// that is run. A warning says so.
 pub(crate) fn words(env: &Environment<'_>, output: &Path) -> Result<Option<(PathBuf, Vec<OsString>)>> {
     let path = match env.get(VARIABLE) {
         Some(name) if name.is_empty() => return Ok(None),

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use object::elf;
+use summaries::models::NORETURN;
 use summaries::native::{CfaRow, FunctionStack, StackCallee, StackCode, function_stack, never_returns};
 
 use super::definitions::rank;
@@ -15,15 +16,6 @@ use super::unwind::UnwindRows;
 use crate::audit::demangle::demangle;
 use crate::audit::find::is_called;
 use crate::error::{Error, Result, Stage};
-
-/// Imports from the C and C++ libraries that never return.
-#[rustfmt::skip]
-const FINAL: [&str; 22] = [
-    "abort", "exit", "_exit", "_Exit", "quick_exit", "longjmp", "siglongjmp", "__longjmp_chk",
-    "__stack_chk_fail", "__assert_fail", "__chk_fail", "__fortify_fail", "_Unwind_Resume", "__cxa_throw",
-    "__cxa_rethrow", "__cxa_bad_cast", "_ZSt9terminatev", "__cxa_bad_typeid", "__cxa_pure_virtual",
-    "__cxa_throw_bad_array_new_length", "pthread_exit", "thrd_exit",
-];
 
 /// The function that a call or pointer leads to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -372,7 +364,7 @@ impl StackCode for StackFile<'_> {
             FunctionTarget::Address(address) => address,
             FunctionTarget::Import(name) => {
                 let is_throw = name.starts_with("_ZSt") && name.contains("__throw_");
-                return is_throw || FINAL.contains(&name.as_str());
+                return is_throw || NORETURN.contains(&name.as_str());
             }
             FunctionTarget::Resolved(_) | FunctionTarget::Unknown => return false,
         };

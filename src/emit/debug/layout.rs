@@ -75,7 +75,7 @@ impl Layout<'_> {
         Ok((*symbol, place.wrapping_sub(*value as i64)))
     }
 
-    /// Whether the section of a made-up address is divided or dropped.
+    /// Whether the section of a made-up address (see [`super::view`]) is divided or dropped.
     pub(super) fn is_changed(&self, address: u64) -> bool {
         let is_dropped = |section| self.split.action_of_section(section) == Some(Action::Drop);
         decode(address).is_some_and(|(section, _)| self.split.of(section).is_some() || is_dropped(section))

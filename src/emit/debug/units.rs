@@ -252,7 +252,7 @@ impl<'r> UnitReader<'r, '_, '_> {
         Ok(())
     }
 
-    /// Check that each address of `.debug_addr` is the start of its code. The entries that use it are in a `.dwo` file.
+    /// Check that no address that occurs twice in `.debug_addr` lies right behind a call. The entries that use it are in a `.dwo` file.
     ///
     /// # Errors
     /// The address may also be the return address of the function before it, and the two functions are moved apart.

@@ -424,7 +424,7 @@ fn read_symtab<'a>(bytes: &'a [u8], sections: &[Section]) -> Result<Option<Symta
     Ok(Some(Symtab { section: index as u32, entries, first_global: section.info, extended }))
 }
 
-/// The sizes in bytes of the sections of code, from the section headers; empty for another file.
+/// The sizes in bytes of the sections of code, from the section headers; empty for a file that is no ELF object.
 pub fn code_section_sizes(bytes: &[u8]) -> Vec<u64> {
     let is_code = |s: &Section| s.ty == elf::SHT_PROGBITS.0 && s.flags & elf::SHF_EXECINSTR.0 != 0;
     let headers = section_headers(bytes).map(|raw| raw.headers).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! Sweep phase for `.debug_info` (DWARF 5, 7.5) and `.debug_abbrev` (7.5.3): the kept entries, and their abbreviations.
 //!
-//! Entries keep their order and bytes, but for the code of the abbreviation, references to other entries, and attributes that are
-//! left out ([`is_left_out`](super::attributes::is_left_out)). A unit without code is removed if only its own entry is left.
+//! Entries keep their order and bytes, but for codes of abbreviations, references to other entries, indices of strings, and attributes that
+//! are left out ([`is_left_out`](super::attributes::is_left_out)). A unit may get `DW_AT_addr_base`. With `--prune-debug=shrink` a unit without
+//! code is removed if only its own entry is left.
 
 use std::collections::hash_map;
 

@@ -196,8 +196,8 @@ impl ConstraintBuilder {
         self.targets.get(number as usize).copied()
     }
 
-    /// Every target whose address was an operand.
-    pub(super) fn addressed(&mut self) -> Vec<Target> {
+    /// Take every target whose address was an operand; none is left.
+    pub(super) fn take_addressed(&mut self) -> Vec<Target> {
         std::mem::take(&mut self.targets)
     }
 
@@ -537,8 +537,8 @@ impl ConstraintBuilder {
         }
     }
 
-    /// The registers that may hold their entry value at a return. For rax this covers only paths without calls; after a call it has the
-    /// value that the callee returned or left. A push that only aligns the stack may look like a saved rax.
+    /// The registers that hold their entry value at every return. For rax some return of a path without
+    /// calls is enough; after a call it has the value that the callee returned or left. A push that only aligns the stack may look like a saved rax.
     fn preserved(&self) -> u64 {
         let is_same =
             |saved: Option<i64>, loaded: Option<i64>| saved == loaded || saved.is_none() || loaded.is_none();

@@ -63,7 +63,7 @@ pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> WalkOutcome {
             let place = module.place_of_target(target, offset);
             place.is_some_and(|(atom, offset)| unit.is_label(atom, offset))
         })?;
-        let mut addressed = builder.addressed();
+        let mut addressed = builder.take_addressed();
         let mut summary = builder.finish(&indirect_entry_values, &predecessors);
         // Another function of the unit may preserve a register that this one clobbers.
         if unit.entries.len() > 1 {

@@ -13,6 +13,7 @@ use super::division::{IntraSectionReference, SplitContext};
 use super::in_frame;
 use super::text::{Function, SplitOutcome, Text, Tie};
 use crate::limit::Limit;
+use crate::models::NORETURN;
 use crate::native::decode::{self, Field, Flow, Instruction};
 use crate::native::relocations::types::R_X86_64_NONE;
 use crate::native::relocations::{Rela, symbol_of, type_of, width};
@@ -295,34 +296,14 @@ pub(super) fn is_label(text: &Text<'_>, from: Option<usize>, target: u64) -> boo
     behind || own.iter().any(leads) || from == to && own.iter().any(jumps)
 }
 
-/// Functions that do not return. The code behind a call of one is reached in another way, if at all.
-const NORETURN: &[&[u8]] = &[
-    b"__stack_chk_fail",
-    b"__assert_fail",
-    b"__chk_fail",
-    b"__fortify_fail",
-    b"__libc_fatal",
-    b"__libc_message",
-    b"__malloc_assert",
-    b"__cxa_throw",
-    b"__cxa_rethrow",
-    b"__cxa_bad_cast",
-    b"__cxa_throw_bad_array_new_length",
-    b"_Unwind_Resume",
-    b"_ZSt9terminatev",
-    b"_exit",
-    b"exit",
-    b"abort",
-    b"longjmp",
-    b"__longjmp_chk",
-];
-
-/// Whether a call in this section is one of a function that does not return, by name.
+/// Whether a call in this section is one of a function that does not return, by name. The code behind it is reached in another way, if at
+/// all.
 pub(super) fn is_noreturn(context: &SplitContext<'_, '_>, section: u32, call: &Instruction) -> bool {
     let own = context.relas_of(section);
     let found = own.binary_search_by_key(&call.displacement_at(), |(_, r)| r.r_offset.get(LE)).ok();
     let symbol = found.and_then(|r| own.get(r)).and_then(|(_, r)| context.symbols.get(symbol_of(r).index()));
-    call.flow == Flow::Call && symbol.is_some_and(|s| NORETURN.contains(&context.tables.name(s.name)))
+    let is_listed = |name: &[u8]| NORETURN.iter().any(|listed| listed.as_bytes() == name);
+    call.flow == Flow::Call && symbol.is_some_and(|s| is_listed(context.tables.name(s.name)))
 }
 
 /// Whether a branch leads to the padding behind its function, and so falls into the next one. clang -O0 has an empty

@@ -70,7 +70,7 @@ struct Naming {
     by_code: bool,
 }
 
-/// The sections that can be cut, ascending. `owned` are the tables with one owner, by section and start.
+/// The sections that can be cut, ascending. `owned` are the tables with one owner, sorted by section and start.
 pub(super) fn cuts(
     context: &SplitContext<'_, '_>,
     texts: &[Text<'_>],

@@ -178,7 +178,7 @@ fn place(context: &SplitContext<'_, '_>, rela: &Rela, text: usize) -> Option<u64
     u64::try_from(rela.r_addend.get(LE)).ok().filter(|_| is_place)
 }
 
-/// The places in code that records name, as (text, offset), sorted.
+/// The places in code to which the records refer, as (text, offset), sorted.
 pub(super) fn places(all: &[Metadata]) -> Vec<(usize, u64)> {
     let mut places: Vec<(usize, u64)> =
         all.iter().flat_map(|m| m.records.iter().map(|r| (m.text, r.place))).collect();
