@@ -105,6 +105,8 @@ rules! {
     reads_archives_once: Mold;
     /// A file is read only once.
     reads_files_once: Wild;
+    /// The first pattern of the version scripts that matches a name decides, also if a later one is the name itself.
+    first_version_pattern_wins: Mold;
     /// A quoted pattern of a version script is a name.
     quoted_are_names: Bfd | Gold;
     /// A second process links, which would outlive the first one.

@@ -121,6 +121,11 @@ pub(crate) const RULES: &[Rule] = &[
         },
     ),
     (
+        "random-id",
+        "--build-id=uuid is another number in each link, and the whole output of -r is hashed",
+        |d| d.line[1..].starts_with("relocatable output: ") && d.words.iter().any(|w| w == "--build-id=uuid"),
+    ),
+    (
         "overflow-of-dropped",
         "with -z nocopyreloc the loader reports a field of 4 bytes that cannot reach a library's variable, and dropped code had it",
         |d| {

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::ids::{AtomId, DsoId, Id, ModuleId, SymbolId};
 use crate::index::{Index, LinkInputs, RootReason};
 use crate::inputs::SequenceItem;
+use crate::inputs::glob::Glob;
 use crate::plan::{Action, Plan};
 use crate::propagate::Liveness;
 use crate::resolve::{DsoState, GlobalSymbol, Prevailing, Resolution};
@@ -143,8 +144,8 @@ impl PlainLink {
         let symbols = exported.filter(|_| certain).filter_map(|r| Some(&resolution.symbols[r.symbol?]));
         let names = symbols.filter(|symbol| !symbol.omittable).map(|symbol| symbol.name);
         let scripts = &inputs.scripts;
-        let by_script =
-            |name: &&[u8]| scripts.version_global.is_none() || scripts.versions.contains_key(*name);
+        let version_of = scripted_versions(link);
+        let by_script = |name: &&[u8]| scripts.version_global.is_none() || version_of(name).is_some();
         output.exported = names.filter(|name| !versioned(name)).filter(by_script).collect();
         if config.exclude_libs.is_empty() && scripts.version_global.is_none() {
             output.exported.extend(plan.demanded.iter().map(|symbol| resolution.symbols[*symbol].name));
@@ -196,10 +197,22 @@ impl PlainLink {
     }
 }
 
+/// By name: the version that version scripts certainly give to its definition. The inner option is `None` if it is global with an unknown
+/// version.
+fn scripted_versions<'a>(link: LinkInputs<'a>) -> impl Fn(&[u8]) -> Option<&'a Option<String>> {
+    let scripts = &link.inputs.scripts;
+    let patterns = scripts.version_global.iter().flatten().chain(&scripts.version_local);
+    let rule = link.config.rules().first_version_pattern_wins;
+    let globs = patterns.filter(|_| rule).map(|pattern| Glob::new(&pattern.text));
+    let globs: Vec<Glob> = globs.filter(|glob| !glob.is_literal() && !glob.is_star()).collect();
+    move |name| scripts.versions.get(name).filter(|_| !globs.iter().any(|glob| glob.matches(name)))
+}
+
 /// Exports with their versions, by `.symver` and by names of version scripts.
 fn versions<'a>(link: LinkInputs<'a>, index: &Index) -> Vec<(&'a [u8], &'a [u8], bool)> {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     let mut versions = Vec::new();
+    let version_of = scripted_versions(link);
     let rules = config.rules();
     let exports_versioned =
         rules.exports_symver && !(rules.hides_symver_by_stem && inputs.scripts.version_global.is_some());
@@ -224,7 +237,7 @@ fn versions<'a>(link: LinkInputs<'a>, index: &Index) -> Vec<(&'a [u8], &'a [u8],
                 versions.push((&name[..at], version, by_default));
             }
             RootReason::Exported if !symbol.versioned => {
-                let version = inputs.scripts.versions.get(symbol.name).and_then(Option::as_ref);
+                let version = version_of(symbol.name).and_then(Option::as_ref);
                 if let Some(version) = version.filter(|v| !v.is_empty()) {
                     versions.push((symbol.name, version.as_bytes(), true));
                 }
