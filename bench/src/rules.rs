@@ -120,6 +120,9 @@ pub(crate) const RULES: &[Rule] = &[
             d.line[1..].starts_with("run") && d.all.iter().any(|line| missing(line) == Some(true))
         },
     ),
+    ("crash", "the plain linker fails by an assertion of its own, over code that lto-prune removes", |d| {
+        !d.plain_linked() && d.plain.iter().any(|fact| fact.contains(": Assertion `"))
+    }),
     (
         "random-id",
         "--build-id=uuid is another number in each link, and the whole output of -r is hashed",
