@@ -8,13 +8,12 @@ mod words;
 
 use std::collections::BTreeMap;
 
-/// Functions of the C and C++ libraries that never return.
+/// Functions of the C and C++ libraries that compilers know never to return. Code behind a call of one is not run by the call.
 #[rustfmt::skip]
-pub const NORETURN: [&str; 25] = [
-    "abort", "exit", "_exit", "_Exit", "quick_exit", "longjmp", "siglongjmp", "__longjmp_chk",
-    "__stack_chk_fail", "__assert_fail", "__chk_fail", "__fortify_fail", "__libc_fatal", "__libc_message", "__malloc_assert",
-    "_Unwind_Resume", "__cxa_throw", "__cxa_rethrow", "__cxa_bad_cast", "__cxa_bad_typeid", "__cxa_pure_virtual",
-    "__cxa_throw_bad_array_new_length", "_ZSt9terminatev", "pthread_exit", "thrd_exit",
+pub const NORETURN: [&str; 18] = [
+    "abort", "exit", "_exit", "longjmp", "__longjmp_chk", "__stack_chk_fail", "__assert_fail", "__chk_fail",
+    "__fortify_fail", "__libc_fatal", "__libc_message", "__malloc_assert", "_Unwind_Resume", "__cxa_throw",
+    "__cxa_rethrow", "__cxa_bad_cast", "__cxa_throw_bad_array_new_length", "_ZSt9terminatev",
 ];
 
 /// All effects of a function on addresses.

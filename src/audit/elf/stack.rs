@@ -17,6 +17,11 @@ use crate::audit::demangle::demangle;
 use crate::audit::find::is_called;
 use crate::error::{Error, Result, Stage};
 
+/// More imports that never return. A wrong bound of the stack is no wrong prune, so the list may go further.
+#[rustfmt::skip]
+const MORE_NORETURN: [&str; 7] =
+    ["_Exit", "quick_exit", "siglongjmp", "__cxa_bad_typeid", "__cxa_pure_virtual", "pthread_exit", "thrd_exit"];
+
 /// The function that a call or pointer leads to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::audit) enum FunctionTarget {
@@ -364,7 +369,8 @@ impl StackCode for StackFile<'_> {
             FunctionTarget::Address(address) => address,
             FunctionTarget::Import(name) => {
                 let is_throw = name.starts_with("_ZSt") && name.contains("__throw_");
-                return is_throw || NORETURN.contains(&name.as_str());
+                let mut listed = NORETURN.iter().chain(&MORE_NORETURN);
+                return is_throw || listed.any(|listed| *listed == name);
             }
             FunctionTarget::Resolved(_) | FunctionTarget::Unknown => return false,
         };
