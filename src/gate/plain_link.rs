@@ -12,7 +12,6 @@ use crate::error::Result;
 use crate::ids::{AtomId, DsoId, Id, ModuleId, SymbolId};
 use crate::index::{Index, LinkInputs, RootReason};
 use crate::inputs::SequenceItem;
-use crate::inputs::glob::Glob;
 use crate::plan::{Action, Plan};
 use crate::propagate::Liveness;
 use crate::resolve::{DsoState, GlobalSymbol, Prevailing, Resolution};
@@ -151,7 +150,7 @@ impl PlainLink {
             output.exported.extend(plan.demanded.iter().map(|symbol| resolution.symbols[*symbol].name));
         }
         if certain {
-            output.versions = versions(link, index);
+            output.versions = versions(link, index, &version_of);
         }
         if config.output_kind == OutputKind::Shared {
             output.soname = Some(config.soname.as_deref().filter(|name| !name.is_empty()));
@@ -200,19 +199,19 @@ impl PlainLink {
 /// By name: the version that version scripts certainly give to its definition. The inner option is `None` if it is global with an unknown
 /// version.
 fn scripted_versions<'a>(link: LinkInputs<'a>) -> impl Fn(&[u8]) -> Option<&'a Option<String>> {
-    let scripts = &link.inputs.scripts;
-    let patterns = scripts.version_global.iter().flatten().chain(&scripts.version_local);
-    let rule = link.config.rules().first_version_pattern_wins;
-    let globs = patterns.filter(|_| rule).map(|pattern| Glob::new(&pattern.text));
-    let globs: Vec<Glob> = globs.filter(|glob| !glob.is_literal() && !glob.is_star()).collect();
-    move |name| scripts.versions.get(name).filter(|_| !globs.iter().any(|glob| glob.matches(name)))
+    let LinkInputs { config, inputs, .. } = link;
+    let names = inputs.scripts.name_matcher(config.linker.flavor, config.undefined_version);
+    move |name| inputs.scripts.versions.get(name).filter(|_| !names.pattern_may_decide(name))
 }
 
 /// Exports with their versions, by `.symver` and by names of version scripts.
-fn versions<'a>(link: LinkInputs<'a>, index: &Index) -> Vec<(&'a [u8], &'a [u8], bool)> {
+fn versions<'a>(
+    link: LinkInputs<'a>,
+    index: &Index,
+    version_of: &dyn Fn(&[u8]) -> Option<&'a Option<String>>,
+) -> Vec<(&'a [u8], &'a [u8], bool)> {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     let mut versions = Vec::new();
-    let version_of = scripted_versions(link);
     let rules = config.rules();
     let exports_versioned =
         rules.exports_symver && !(rules.hides_symver_by_stem && inputs.scripts.version_global.is_some());

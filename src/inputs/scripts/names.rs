@@ -1,8 +1,8 @@
 //! Names against the patterns of version scripts and dynamic lists, compiled once for many names.
 //!
-//! The precedence is that of GNU ld, gold and lld: names, then patterns, then `*`; of equal rank global prevails, since
-//! exporting too much is safe. Names are not demangled: a global pattern of an `extern "C++"` block matches every mangled name,
-//! and a local one (except `*`) matches none.
+//! The precedence is that of GNU ld, gold, lld and wild: names, then patterns, then `*`; of equal rank global prevails, since
+//! exporting too much is safe. To mold a name is a pattern like others, and the first that matches prevails; here a global one does. Names are
+//! not demangled: a global pattern of an `extern "C++"` block matches every mangled name, and a local one (except `*`) matches none.
 
 use rustc_hash::FxHashSet;
 
@@ -72,6 +72,8 @@ pub struct NameMatcher {
     demanded: Set,
     /// It also reports hidden symbols that a dynamic list names.
     hidden_exports: bool,
+    /// A name and a pattern have equal rank.
+    equal_rank: bool,
 }
 
 impl ScriptFacts {
@@ -111,6 +113,7 @@ impl ScriptFacts {
             dynamic: set(&self.dynamic_list, UnevaluatedPattern::AssumeMatch),
             demanded,
             hidden_exports,
+            equal_rank: flavor.rules().first_version_pattern_wins,
         }
     }
 }
@@ -120,7 +123,7 @@ impl NameMatcher {
     /// when in doubt, without any version script, and for names that no pattern matches.
     pub fn version_exports(&self, name: &[u8]) -> bool {
         let Some((global, local)) = &self.version else { return true };
-        if global.has_literal(name) {
+        if global.has_literal(name) || self.equal_rank && global.has_glob(name) {
             return true;
         }
         if local.has_literal(name) {
@@ -130,6 +133,12 @@ impl NameMatcher {
             return true;
         }
         !local.has_glob(name) && (global.star || !local.star)
+    }
+
+    /// Whether a pattern may decide about a name that the version scripts also have literally.
+    pub fn pattern_may_decide(&self, name: &[u8]) -> bool {
+        let matches = |(global, local): &(Set, Set)| global.has_glob(name) || local.has_glob(name);
+        self.equal_rank && self.version.as_ref().is_some_and(matches)
     }
 
     /// Whether the linker reports `name` (without its version) if it is not defined or hidden, because a version script or a dynamic list

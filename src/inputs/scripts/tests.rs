@@ -128,6 +128,19 @@ fn version_scripts() {
     );
 }
 
+/// `foo` is local by its name, and behind a pattern that makes it global.
+#[test]
+fn a_pattern_before_a_name() {
+    let mut facts = ScriptFacts::default();
+    version::parse_script(b"V1 { global: f*; }; V2 { global: fob; local: foo; gab; };", &mut facts).unwrap();
+    for flavor in [Flavor::Lld, Flavor::Mold, Flavor::Bfd, Flavor::Gold, Flavor::Wild] {
+        let names = facts.name_matcher(flavor, Some(true));
+        let exported = ["foo", "fob", "gab"].map(|name| names.version_exports(name.as_bytes()));
+        assert_eq!(exported, [flavor == Flavor::Mold, true, false], "{flavor:?}");
+        assert_eq!(names.pattern_may_decide(b"fob"), flavor == Flavor::Mold);
+    }
+}
+
 #[test]
 fn names_that_must_be_defined() {
     let mut facts = ScriptFacts::default();
