@@ -141,6 +141,11 @@ fn prune_and_link(
         let limit = resolve::link_limit(Limit::LibraryNotRecorded, detail);
         return Ok(PruneOutcome { limits: vec![(None, limit)], ..originals(link)? });
     }
+    if let Some(name) = workspace.other_file(config) {
+        let detail = format!("the linker also writes {} beside the output", name.display());
+        let limit = resolve::link_limit(Limit::UnmodelledOption, detail);
+        return Ok(PruneOutcome { limits: vec![(None, limit)], ..originals(link)? });
+    }
     let opened = opened_paths(config, sources.inputs, sources.resolution);
     if let Some(file) = sources.inputs.changed_file() {
         let name = file.path.display().to_string();

@@ -495,8 +495,6 @@ fn changes_inputs(opt: &Opt, flavor: Flavor) -> bool {
         "incremental" | "incremental-full" | "incremental-update" | "incremental-base" => true,
         "embedded-relocs" | "split-by-reloc" | "split-by-file" => true,
         "copy-dt-needed-entries" | "add-needed" => flavor == Flavor::Bfd,
-        // It also writes a copy of the output with the suffix .exe.
-        "force-exe-suffix" => flavor == Flavor::Bfd,
         // A shared library leaves common symbols undefined.
         "no-define-common" => matches!(flavor, Flavor::Bfd | Flavor::Gold),
         // They write other files, or print names of inputs and symbols.

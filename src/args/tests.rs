@@ -260,7 +260,7 @@ fn later_options_win() {
 #[test]
 fn what_we_do_not_model_is_named() {
     for text in
-        "-b binary|--format=binary|--just-symbols=x|-R /nonexistent/file|--oformat=binary|--no-define-common|-z start-stop-gc|--force-exe-suffix"
+        "-b binary|--format=binary|--just-symbols=x|-R /nonexistent/file|--oformat=binary|--no-define-common|-z start-stop-gc"
             .split('|')
     {
         assert_eq!(interpret(Flavor::Bfd, text).unmodelled.len(), 1, "{text}");

@@ -115,6 +115,13 @@ impl Workspace {
         Ok(Workspace { copies: copies(bytes).map_err(failed)?, temporary_output: config.output.clone() })
     }
 
+    /// The name of a second file that the linker wrote into the folder of the temporary output, if there is one.
+    pub fn other_file(&self, config: &Config) -> Option<OsString> {
+        let folder = self.temporary_output.parent().filter(|_| self.temporary_output != config.output)?;
+        let names = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.file_name());
+        names.filter(|name| Some(&**name) != self.temporary_output.file_name()).min()
+    }
+
     /// Move the finished output to its place, which [`can_publish`] has checked.
     pub fn publish(&self, config: &Config) -> Result<()> {
         if self.temporary_output == config.output {

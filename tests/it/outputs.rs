@@ -81,3 +81,22 @@ wrong_outputs_are_found! {
     wrong_output_of_gold_is_found: Gold
     wrong_output_of_wild_is_found: Wild
 }
+
+/// GNU ld also writes the output under a name with a suffix.
+#[test]
+fn a_second_file_is_that_of_the_plain_link() {
+    let mut session = Session::new("outputs/second");
+    session.shims();
+    session.write("main.c", "int dead(void) { return 1; }\nint main(void) { return 0; }\n");
+    session.cmd("gcc -O1 -c main.c");
+    let job = session.job("gcc -B shims main.o -o out -Wl,--force-exe-suffix -Wl,--prune-report=report.json");
+    let outcome = session.must(&job.by(Linker::Bfd));
+    let report = session.report("report.json");
+    let reason = report["not_pruned"].as_str().unwrap_or_default().to_owned();
+    session.check(
+        reason.contains("the linker also writes out.exe beside the output (unmodelled-option)"),
+        &reason,
+    );
+    session.check(outcome.stderr.is_empty(), &outcome.stderr);
+    session.check(session.path("out.exe").exists(), "the second file is lost");
+}
