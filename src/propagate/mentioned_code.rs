@@ -11,34 +11,6 @@ use crate::config::{Config, Level};
 use crate::ids::{AtomId, Id};
 use crate::index::{Edge, EdgeKind, Index, Root, RootReason};
 
-/// The bytes of live code, and of live code that only address-taking references keep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct MentionedCode {
-    live: u64,
-    /// In bytes: the code that no call reaches.
-    candidates: u64,
-}
-
-impl MentionedCode {
-    /// Count the code of a link; `liveness` is that by references.
-    fn of(index: &Index, summaries: &[&ModuleSummary], liveness: &Liveness) -> Self {
-        let code = code_sizes(index, summaries);
-        let candidates = candidates(index, &code, liveness);
-        let mut bytes = MentionedCode::default();
-        for (atom, size) in code.iter().enumerate().filter(|(atom, _)| liveness.is_live(AtomId::new(*atom))) {
-            bytes.live += size;
-            bytes.candidates += if candidates[atom] { *size } else { 0 };
-        }
-        bytes
-    }
-
-    /// Whether value flow may remove at least this percentage of the code, and any code at all.
-    fn reaches(self, percent: u8) -> bool {
-        self.candidates > 0
-            && self.candidates.saturating_mul(100) >= self.live.saturating_mul(u64::from(percent))
-    }
-}
-
 /// By atom: it is live, and reached only through an address that is taken. `code` has the bytes of code of each atom.
 pub(crate) fn candidates(index: &Index, code: &[u64], liveness: &Liveness) -> Vec<bool> {
     // The start file's code has the address of `main` to have it called.
@@ -66,9 +38,21 @@ pub fn is_followed(
         return false;
     }
     let code = code_sizes(index, summaries);
-    let live: u64 =
-        code.iter().zip(&liveness.witness).filter(|(_, w)| w.is_some()).map(|(size, _)| size).sum();
-    live <= prune.budget() && MentionedCode::of(index, summaries, liveness).reaches(prune.threshold())
+    let live = bytes_of(&code, |atom| liveness.is_live(atom));
+    live <= prune.budget() && {
+        let candidates = candidates(index, &code, liveness);
+        reaches(bytes_of(&code, |atom| candidates[atom.index()]), live, prune.threshold())
+    }
+}
+
+/// Whether value flow may remove at least this percentage of the live bytes of code, and any code at all.
+fn reaches(candidates: u64, live: u64, percent: u8) -> bool {
+    candidates > 0 && candidates.saturating_mul(100) >= live.saturating_mul(u64::from(percent))
+}
+
+/// The bytes of code of these atoms.
+pub(crate) fn bytes_of(code: &[u64], is_counted: impl Fn(AtomId) -> bool) -> u64 {
+    code.iter().enumerate().filter(|(atom, _)| is_counted(AtomId::new(*atom))).map(|(_, size)| size).sum()
 }
 
 /// The bytes of code of each atom. A function of LLVM bitcode counts by its block of bitcode.
@@ -112,9 +96,11 @@ atom table data section 7 size 16 flags write,standard
         let resolution = link.resolution();
         let summaries: Vec<&ModuleSummary> = link.summaries.iter().collect();
         let index = build(link.inputs(&Inputs::default(), &resolution, &summaries));
-        let bytes = MentionedCode::of(&index, &summaries, &live(&index));
-        assert_eq!(bytes, MentionedCode { live: 108, candidates: 90 });
-        assert!(bytes.reaches(0) && bytes.reaches(83) && !bytes.reaches(84));
-        assert!(!MentionedCode { live: 108, candidates: 0 }.reaches(0));
+        let (liveness, code) = (live(&index), code_sizes(&index, &summaries));
+        let candidates = candidates(&index, &code, &liveness);
+        let bytes = bytes_of(&code, |atom| candidates[atom.index()]);
+        assert_eq!((bytes_of(&code, |atom| liveness.is_live(atom)), bytes), (108, 90));
+        assert!(reaches(90, 108, 0) && reaches(90, 108, 83) && !reaches(90, 108, 84));
+        assert!(!reaches(0, 108, 0));
     }
 }

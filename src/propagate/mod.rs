@@ -16,7 +16,7 @@ pub mod values;
 pub(crate) use liveness::reach;
 pub use liveness::{Liveness, Witness, live};
 pub use mentioned_code::is_followed;
-pub(crate) use mentioned_code::{candidates, code_sizes};
+pub(crate) use mentioned_code::{bytes_of, candidates, code_sizes};
 pub use models::Models;
 pub use propagator::{Propagator, remove_unwind};
 pub use stub::can_stub;

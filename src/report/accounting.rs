@@ -2,8 +2,6 @@
 //!
 //! The categories of an object add up to its file size plus its zero-initialised memory, since `other` is computed as the rest.
 
-use std::ops::Range;
-
 use object::elf::{FileHeader64, SHF_ALLOC};
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{LittleEndian, elf};
@@ -14,7 +12,7 @@ use super::names::{Facts, is_start_file};
 use crate::ids::{AtomId, Id};
 use crate::index::RootReason;
 use crate::plan::Action;
-use crate::propagate::{candidates, code_sizes, live, reach};
+use crate::propagate::{bytes_of, candidates, code_sizes, live, reach};
 
 const LE: LittleEndian = LittleEndian;
 
@@ -216,25 +214,17 @@ impl LiveCode {
         let code = code_sizes(index, facts.summaries);
         let liveness = live(index);
         let candidates = candidates(index, &code, &liveness);
-        let is_linked = |atom: usize| !facts.config.gc_sections || facts.linker_live[atom];
-        let sum = |atoms: Range<usize>, is_counted: &dyn Fn(usize) -> bool| {
-            atoms.filter(|atom| is_linked(*atom) && is_counted(*atom)).map(|atom| code[atom]).sum::<u64>()
-        };
-        let all = || 0..index.atom_count();
-        let of_start_file = |position: &usize| is_start_file(facts, index.modules[*position].module);
-        let start_files = (0..index.modules.len()).filter(of_start_file);
+        let is_live = |atom: AtomId| facts.is_linked(atom) && liveness.is_live(atom);
+        let is_mention = |atom: AtomId| facts.is_linked(atom) && candidates[atom.index()];
+        let in_start_file = |atom: AtomId| is_start_file(facts, index.modules[index.locate(atom).0].module);
         let without = |reason: RootReason| {
             let reached = reach(index, &|root| root.reason != reason, &|_, _| true);
-            let is_kept_by_it =
-                |atom| liveness.is_live(AtomId::new(atom)) && !reached.is_live(AtomId::new(atom));
-            sum(all(), &is_kept_by_it)
+            bytes_of(&code, |atom| is_live(atom) && !reached.is_live(atom))
         };
         LiveCode {
-            live: sum(all(), &|atom| liveness.is_live(AtomId::new(atom))),
-            by_mentions: sum(all(), &|atom| candidates[atom]),
-            start_file_mentions: start_files
-                .map(|position| sum(index.atoms_of(position), &|atom| candidates[atom]))
-                .sum(),
+            live: bytes_of(&code, is_live),
+            by_mentions: bytes_of(&code, is_mention),
+            start_file_mentions: bytes_of(&code, |atom| is_mention(atom) && in_start_file(atom)),
             by_exports: without(RootReason::Exported),
             by_limits: without(RootReason::ModuleKept),
         }

@@ -163,7 +163,8 @@ pub struct StopReport {
 /// The candidates by result. Each byte is counted once, by the first witness that keeps it.
 fn candidate_reports(facts: Facts<'_>) -> Vec<StopReport> {
     let code = code_sizes(facts.index, facts.summaries);
-    let candidates = candidates(facts.index, &code, &live(facts.index));
+    let mut candidates = candidates(facts.index, &code, &live(facts.index));
+    candidates.iter_mut().enumerate().for_each(|(atom, is)| *is &= facts.is_linked(AtomId::new(atom)));
     let mut sums: BTreeMap<&'static str, StopReport> = BTreeMap::new();
     for (position, module) in facts.index.modules.iter().enumerate() {
         let of_start_file = is_start_file(facts, module.module);

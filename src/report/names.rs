@@ -10,7 +10,7 @@ use summaries::{
 
 use crate::config::Config;
 use crate::error::lossy;
-use crate::ids::{AtomId, ModuleId};
+use crate::ids::{AtomId, Id, ModuleId};
 use crate::index::{EdgeKind, Index, RemovedUnwind};
 use crate::inputs::Inputs;
 use crate::plan::Plan;
@@ -92,6 +92,13 @@ pub struct Facts<'s> {
     pub limits: &'s [(Option<ModuleId>, LimitRecord)],
     /// The unwind entries that are removed, or could be.
     pub unwind: Option<&'s RemovedUnwind>,
+}
+
+impl Facts<'_> {
+    /// Whether the linker's own `--gc-sections` leaves an atom in the plain link.
+    pub(super) fn is_linked(&self, atom: AtomId) -> bool {
+        !self.config.gc_sections || self.linker_live[atom.index()]
+    }
 }
 
 /// The names of the functions and objects of an atom.

@@ -112,7 +112,7 @@ impl ConstraintGraph {
         }
     }
 
-    /// The node of the whole contents of an object, which each cell flows into. It is made when it is first read.
+    /// The node of the whole contents of an object, made at the first use. All cells of the object flow into it.
     pub(super) fn whole(&mut self, object: u32) -> NodeId {
         let object = self.object_of(object);
         if let Some(whole) = self.objects[object as usize].whole {
