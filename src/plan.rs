@@ -24,8 +24,8 @@ use crate::index::{Index, IndexedModule, LinkInputs, has_code_or_data};
 use crate::propagate::Liveness;
 use crate::resolve::{LoadedModule, Prevailing, Resolution, start_stop_section};
 
-/// The plan of a link, adjusted to its linker and options. A step that modifies a module comes after `leave_to_linker`, which passes modules
-/// through.
+/// The plan of a link, adjusted to its linker and options. Steps that modify modules again come after `leave_to_linker`, which passes all
+/// modules through.
 pub fn of_link(link: LinkInputs<'_>, index: &Index, liveness: &Liveness) -> Plan {
     let LinkInputs { config, inputs, resolution, summaries, .. } = link;
     let mut plan = plan(index, liveness, resolution, summaries);

@@ -142,7 +142,7 @@ fn prune_and_link(
         return Ok(PruneOutcome { limits: vec![(None, limit)], ..originals(link)? });
     }
     if let Some(name) = workspace.other_file(config) {
-        let detail = format!("the linker also writes {} beside the output", name.display());
+        let detail = format!("the linker also writes {} next to the output", name.display());
         let limit = resolve::link_limit(Limit::UnmodelledOption, detail);
         return Ok(PruneOutcome { limits: vec![(None, limit)], ..originals(link)? });
     }

@@ -120,7 +120,7 @@ pub(crate) const RULES: &[Rule] = &[
             d.line[1..].starts_with("run") && d.all.iter().any(|line| missing(line) == Some(true))
         },
     ),
-    ("crash", "the plain linker fails by an assertion of its own, over code that lto-prune removes", |d| {
+    ("crash", "the linker alone fails by an assertion of its own", |d| {
         !d.plain_linked() && d.plain.iter().any(|fact| fact.contains(": Assertion `"))
     }),
     (

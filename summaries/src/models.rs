@@ -8,7 +8,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-/// Functions of the C and C++ libraries that compilers know never to return. Code behind a call of one is not run by the call.
+/// Functions of the C and C++ libraries that never return, and that compiled code calls last.
 #[rustfmt::skip]
 pub const NORETURN: [&str; 18] = [
     "abort", "exit", "_exit", "longjmp", "__longjmp_chk", "__stack_chk_fail", "__assert_fail", "__chk_fail",

@@ -94,7 +94,7 @@ fn a_second_file_is_that_of_the_plain_link() {
     let report = session.report("report.json");
     let reason = report["not_pruned"].as_str().unwrap_or_default().to_owned();
     session.check(
-        reason.contains("the linker also writes out.exe beside the output (unmodelled-option)"),
+        reason.contains("the linker also writes out.exe next to the output (unmodelled-option)"),
         &reason,
     );
     session.check(outcome.stderr.is_empty(), &outcome.stderr);

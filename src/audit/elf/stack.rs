@@ -17,7 +17,7 @@ use crate::audit::demangle::demangle;
 use crate::audit::find::is_called;
 use crate::error::{Error, Result, Stage};
 
-/// More imports that never return. A wrong bound of the stack is no wrong prune, so the list may go further.
+/// More imports that never return. A program may define such a name itself, so that the division of sections does not trust them.
 #[rustfmt::skip]
 const MORE_NORETURN: [&str; 7] =
     ["_Exit", "quick_exit", "siglongjmp", "__cxa_bad_typeid", "__cxa_pure_virtual", "pthread_exit", "thrd_exit"];

@@ -537,8 +537,8 @@ impl ConstraintBuilder {
         }
     }
 
-    /// The registers that hold their entry value at every return. For rax some return of a path without
-    /// calls is enough; after a call it has the value that the callee returned or left. A push that only aligns the stack may look like a saved rax.
+    /// The registers that hold their entry value at every return. For rax some return of a path without calls is enough; after a call it has
+    /// the value that the callee returned or left. A push that only aligns the stack may look like a saved rax.
     fn preserved(&self) -> u64 {
         let is_same =
             |saved: Option<i64>, loaded: Option<i64>| saved == loaded || saved.is_none() || loaded.is_none();
