@@ -24,7 +24,7 @@ skip=(emit::tests summarize::tests one_value_that_is_another several_values_that
     long_chains_need_no_stack values::tests::random cloning::between)
 if [ ${#missing[@]} -gt 0 ]; then
     echo "skipped: fixtures and unit tests that need ${missing[*]}; tests/setup.sh installs them"
-    skip+=(inputs::archive inputs::dso inputs::scripts verify::tests modes::)
+    skip+=(inputs::archive inputs::dso inputs::load inputs::scripts verify::tests modes::)
 fi
 fixtures=()
 for folder in fixtures/*/; do
