@@ -46,6 +46,19 @@ pub enum Constraint {
     EscapeCode { from: ValueIdx },
 }
 
+/// The constraints of a store that is too narrow for an address: it may replace low bytes of an address, which then leads to another place
+/// in the same object. `held` is a value of its own, which stands for the addresses at the place.
+///
+/// Compilers narrow a change of an address in memory to the bytes that change (`ReduceLoadOpStoreWidth` in LLVM's DAGCombiner, gcc's
+/// store merging).
+pub(crate) fn overwriting(place: Place, size: u32, held: ValueIdx) -> [Constraint; 3] {
+    [
+        Constraint::Load { from: place, to: held, size },
+        Constraint::Assign { from: held, to: held, offset: None },
+        Constraint::Store { from: held, to: place, size },
+    ]
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Callee {
     /// A symbol, or the place at `offset` of the atom's section.

@@ -19,7 +19,7 @@ use super::places::ConstantValues;
 use crate::exposure::Exposure;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::registers::PRESERVABLE;
-use crate::relation::{CallSite, Constraint, FunctionSummary, Place};
+use crate::relation::{CallSite, Constraint, FunctionSummary, Place, overwriting};
 
 /// Bytes of a frame in which local variables are distinguished.
 const FRAME: i64 = 1 << 17;
@@ -297,7 +297,13 @@ impl<'m> BodyBuilder<'m> {
         pointer: ValueId,
         size: u32,
     ) -> Result<(), NotFollowed> {
-        match (from, self.value(pointer)?) {
+        let to = self.value(pointer)?;
+        if let Some(value) = to.filter(|_| matches!(size, 1..4)) {
+            let held = self.fresh();
+            let place = Place { value, offset: Some(0) };
+            overwriting(place, size, held).into_iter().for_each(|constraint| self.push(constraint));
+        }
+        match (from, to) {
             (Some(from), Some(value)) => {
                 self.push(Constraint::Store { from, to: Place { value, offset: Some(0) }, size });
             }
