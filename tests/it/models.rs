@@ -220,6 +220,12 @@ fn functions_of_cxx_do_what_their_models_say() {
 }
 
 #[test]
+fn functions_of_the_mathematical_library_do_what_their_models_say() {
+    let seen = hold("math.c", "libm.so.6", "-lm");
+    assert!(seen.functions == 11 && seen.stores == 0);
+}
+
+#[test]
 fn functions_of_the_unwinder_do_what_their_models_say() {
     let seen = hold("unwind.c", "libgcc_s.so.1", "-lgcc_s");
     assert!(seen.functions == 10 && seen.results >= 6 && seen.calls == 1);
