@@ -245,6 +245,12 @@ fn indices() {
         loads.collect::<Vec<_>>()
     };
     assert_eq!(places("leaq g(%rip), %rax\nmovq 8(%rax), %rax\nret"), [Some(8)]);
+    // Bytes of the address change places, or are replaced.
+    let displaced = |c: &Constraint| matches!(c, Constraint::Assign { offset: None, .. });
+    for exchange in ["xchgb %ah, %al", "xchgw %ax, %cx", "cmovew %cx, %ax"] {
+        let body = format!("leaq g(%rip), %rax\n{exchange}\nmovq 8(%rax), %rax\nret");
+        assert!(function(&body).1.constraints.iter().any(displaced), "{exchange}");
+    }
     // A constant index adds an unknown offset too.
     assert_eq!(places("leaq g(%rip), %rax\nmovl $3, %ecx\nmovq 8(%rax,%rcx,8), %rax\nret"), [None]);
 }

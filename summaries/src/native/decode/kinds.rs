@@ -8,7 +8,7 @@ pub(super) fn only_moves(decoded: &Decoded) -> bool {
     use Mnemonic::*;
     matches!(
         decoded.mnemonic(),
-        Xchg | Punpcklqdq
+        Punpcklqdq
             | Punpckhqdq
             | Vpunpcklqdq
             | Vpunpckhqdq
@@ -38,6 +38,7 @@ pub(super) fn only_moves(decoded: &Decoded) -> bool {
             | Vmovddup
             | Vpermq
     ) || is_cmov(decoded)
+        || decoded.mnemonic() == Xchg && decoded.op1_register().size() == 8
 }
 
 /// Whether the instruction works on the stack of the x87 unit, in MMX registers, or moves to or from mask registers. No calling convention
