@@ -234,7 +234,8 @@ impl Walk<'_, '_, '_, '_> {
     /// Whether a call may be an implicit `memcpy` or `memset` of a stack argument, under any name. Such a call passes a place in the frame
     /// where an argument may be, and a number of bytes.
     fn may_copy_arguments(&mut self) -> bool {
-        if self.get(RDX) != SlotValue::None {
+        // A value without a known origin may be the number.
+        if matches!(self.get(RDX), SlotValue::Place(..) | SlotValue::Frame(_)) {
             return false;
         }
         match (self.get(RDI), self.get(RSP)) {

@@ -9,6 +9,7 @@
 mod arguments;
 mod builder;
 mod calls;
+mod computed_labels;
 mod follow;
 mod formats;
 mod groups;

@@ -11,6 +11,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use super::builder::{ConstraintBuilder, ValueKey};
 use super::calls::not_to_the_caller;
+use super::computed_labels::OwnPlace;
 use super::module::FlowModule;
 use super::state::{PathFacts, SlotValue};
 use super::unit::{Destination, FlowResult, Op, Unit};
@@ -58,6 +59,14 @@ pub(super) fn walk(module: &FlowModule<'_, '_>, unit: &Unit) -> WalkOutcome {
     let summary = walked.and_then(|(indirect_entry_values, predecessors)| {
         if builder.leaves_its_stack() {
             return Err("a return or jump that may be on another stack".to_owned());
+        }
+        let own_place = |target, offset| match module.place_of_target(target, offset) {
+            Some((atom, _)) if unit.atoms.binary_search(&atom).is_ok() => OwnPlace::Code,
+            Some((atom, offset)) if unit.is_label(atom, offset) => OwnPlace::JumpTable,
+            _ => OwnPlace::Other,
+        };
+        if builder.jumps_to_computed_labels(!unit.labels.is_empty(), own_place) {
+            return Err("a jump to a computed label".to_owned());
         }
         builder.forget_jumps_to_labels(|target, offset| {
             let place = module.place_of_target(target, offset);
