@@ -80,7 +80,7 @@ pub enum Effect {
     Scans { first: Argument, within: bool },
     /// Memory is given back to its allocator.
     Frees,
-    /// Uses arguments as numbers: addresses of code among them escape.
+    /// Uses arguments as numbers: addresses of code among them escape. The result may be made from floating-point arguments.
     Exposes(ExposedArguments),
     /// The argument escapes to unknown code.
     Escapes(Argument),

@@ -10,7 +10,7 @@ use summaries::models::{
     Argument, Effect, ExposedArguments, LinkFields, MemoryIdx, Model, PassedArgument, ResultUse, Source,
     StoredAddress,
 };
-use summaries::registers::{ARGUMENTS, RAX, VECTOR_ARGUMENTS};
+use summaries::registers::{ARGUMENTS, RAX, VECTOR_ARGUMENTS, XMM0};
 
 use super::flow::{Flow, ObjectKind};
 use super::graph::{CELL, ComplexConstraint, EscapeReason, MemoryClass, NodeId, OverdefinedReason};
@@ -150,12 +150,7 @@ impl<'s> Flow<'s> {
                     self.graph.add_use(to, ComplexConstraint::Store { from: files, offset: None, size: 0 });
                 }
             }
-            Effect::ReturnsFiles => {
-                let from = self.files();
-                if let Some(to) = result {
-                    self.graph.assign(from, to);
-                }
-            }
+            Effect::ReturnsFiles => self.return_files(site),
             Effect::Prints { first, within } => {
                 let (files, exposed) = (self.files(), self.exposed_code());
                 for (from, is_string) in self.variable_arguments(site, first, within) {
@@ -192,7 +187,13 @@ impl<'s> Flow<'s> {
                     ExposedArguments::Stack => passed.stack().map(|(_, node)| node).collect(),
                 };
                 let to = self.exposed_code();
-                exposed.into_iter().for_each(|from| self.graph.add_use(from, ComplexConstraint::Code { to }));
+                exposed.iter().for_each(|from| self.graph.add_use(*from, ComplexConstraint::Code { to }));
+                if arguments == ExposedArguments::Vectors {
+                    let files = self.files();
+                    let displace = ComplexConstraint::Displace { to: files, by: None };
+                    exposed.into_iter().for_each(|from| self.graph.add_use(from, displace));
+                    self.return_files(site);
+                }
             }
             Effect::Escapes(n) => {
                 if let Some(from) = argument(n) {
@@ -211,6 +212,16 @@ impl<'s> Flow<'s> {
                 if let Some(callee) = self.source(site, function) {
                     self.call_back((site, symbol), callee, arguments, result);
                 }
+            }
+        }
+    }
+
+    /// The result, an integer or a floating-point number, may be made from what was written to files.
+    fn return_files(&mut self, site: u32) {
+        let files = self.files();
+        for register in [RAX, XMM0] {
+            if let Some(to) = self.sites[site as usize].passed.result(register) {
+                self.graph.assign(files, to);
             }
         }
     }

@@ -3,7 +3,7 @@
 //! All values that external code provides are unknown: parameters, stack memory above the frame, and registers at a label. The
 //! graph handles memory that escapes.
 
-use summaries::models::{Effect, PassedArgument, ResultUse, StoredAddress};
+use summaries::models::{Effect, ExposedArguments, PassedArgument, ResultUse, StoredAddress};
 
 use super::flow::{FIRST_STACK_PARAMETER, Flow, ObjectKind};
 use super::graph::{ESCAPED, EscapeReason, OverdefinedReason};
@@ -97,7 +97,13 @@ impl Flow<'_> {
             use Effect::*;
             matches!(
                 effect,
-                WritesOut(_) | WritesValue(_) | ReadsIn(_) | ReturnsFiles | Prints { .. } | Scans { .. }
+                WritesOut(_)
+                    | WritesValue(_)
+                    | ReadsIn(_)
+                    | ReturnsFiles
+                    | Prints { .. }
+                    | Scans { .. }
+                    | Exposes(ExposedArguments::Vectors)
             )
         };
         if model.effects.iter().any(of_files) {
