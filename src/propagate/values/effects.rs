@@ -216,7 +216,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// The result, an integer or a floating-point number, may be made from what was written to files.
+    /// The result, an integer or a floating-point number, may come from file contents.
     fn return_files(&mut self, site: u32) {
         let files = self.files();
         for register in [RAX, XMM0] {

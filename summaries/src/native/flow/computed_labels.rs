@@ -10,7 +10,7 @@ use crate::cfl::adjacency::Adjacency;
 use crate::relation::{Callee, Constraint};
 use crate::summary::Target;
 
-/// What an address in a function's code leads to.
+/// The memory that an address in a function's code leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OwnPlace {
     Code,
@@ -33,7 +33,7 @@ impl ConstraintBuilder {
         if jumps.is_empty() || !has_labels {
             return false;
         }
-        // Each value is two nodes: what it holds as it is, and what it holds displaced.
+        // Each value is two nodes: one for its unchanged sources, and one for the displaced ones.
         let mut sources: Vec<(u32, u32)> = Vec::new();
         let mut flow = |from: u32, to: u32, displaces: bool| {
             sources.extend([(2 * to, 2 * from + u32::from(displaces)), (2 * to + 1, 2 * from + 1)]);
