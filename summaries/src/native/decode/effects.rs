@@ -87,6 +87,8 @@ pub(crate) enum InstructionEffect {
     /// It writes flags only, and no flag is a bit of an operand. The memory is its operand, if it has one.
     Compare {
         with: Option<Address>,
+        /// The constant operand, or 0.
+        constant: u64,
     },
     /// A form of `nop`, which compilers align with.
     Padding,
@@ -458,9 +460,10 @@ fn arithmetic(decoded: &Decoded) -> Option<InstructionEffect> {
         // They write flags only; a load for a comparison defines no value.
         Cmp | Ucomiss | Ucomisd | Comiss | Comisd => {
             let reads = decoded.op_kinds().any(|kind| kind == OpKind::Memory);
-            InstructionEffect::Compare { with: operand(decoded).filter(|_| reads) }
+            let constant = if constant { decoded.immediate(1) } else { 0 };
+            InstructionEffect::Compare { with: operand(decoded).filter(|_| reads), constant }
         }
-        Test if same => InstructionEffect::Compare { with: None },
+        Test if same => InstructionEffect::Compare { with: None, constant: 0 },
         // `lea` only reads the registers of the address, and its relocation is a value. No other operand form is possible.
         Lea => match (operand(decoded), slot(to).filter(|_| to.size() >= 4)) {
             // The segment applies to accesses only.

@@ -21,6 +21,9 @@ use crate::summary::Target;
 /// object. In a large unoptimised function each call may pass nearly every cell, which takes calls times cells values.
 const MAX_STACK_ARGUMENTS: usize = 64;
 
+/// The number in [`ValueKey::Op`] of a value that was popped.
+pub(super) const POPPED: u8 = 63;
+
 /// The key of a value: the place in the function that defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ValueKey {

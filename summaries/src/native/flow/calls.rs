@@ -6,7 +6,7 @@
 //! that the psABI lets it clobber. On the stack, a callee gets the cells written since the last call and those that the function never
 //! reads.
 
-use super::builder::{PendingCall, ValueKey};
+use super::builder::{POPPED, PendingCall, ValueKey};
 use super::state::{SlotValue, StackEvent};
 use super::unit::{CALLERS_REGISTER, Destination, FlowResult, Op, Refusal};
 use super::walk::{BlockExit, RESULTS, Walk};
@@ -234,8 +234,15 @@ impl Walk<'_, '_, '_, '_> {
     /// Whether a call may be an implicit `memcpy` or `memset` of a stack argument, under any name. Such a call passes a place in the frame
     /// where an argument may be, and a number of bytes.
     fn may_copy_arguments(&mut self) -> bool {
-        // A value without a known origin may be the number.
-        if matches!(self.get(RDX), SlotValue::Place(..) | SlotValue::Frame(_)) {
+        // Another value is the number if the code compared it, or pushed and popped the number.
+        let is_number = match self.get(RDX) {
+            SlotValue::None => true,
+            SlotValue::Node(node, 0) => {
+                self.unit.compares_sizes || matches!(self.builder.key(node), Some(ValueKey::Op(_, POPPED)))
+            }
+            _ => false,
+        };
+        if !is_number {
             return false;
         }
         match (self.get(RDI), self.get(RSP)) {

@@ -4,7 +4,7 @@
 //! its operands. Thread-local storage is not analysed: addresses stored there escape. Memory at an integer address is not analysed
 //! either.
 
-use super::builder::ValueKey;
+use super::builder::{POPPED, ValueKey};
 use super::state::{SlotValue, StackEvent, cells};
 use super::unit::{CALLERS_REGISTER, FlowResult, Op, RelocatedOperand};
 use super::walk::Walk;
@@ -221,7 +221,7 @@ impl Walk<'_, '_, '_, '_> {
         let rsp = self.get(RSP);
         let memory = self.stack(rsp)?;
         self.set(RSP, rsp.plus(8));
-        let value = self.load(ValueKey::Op(at, 63), memory, 8)?;
+        let value = self.load(ValueKey::Op(at, POPPED), memory, 8)?;
         self.taken_back(op, memory, Some(to), value)
     }
 

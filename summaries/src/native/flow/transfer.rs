@@ -60,7 +60,7 @@ impl Walk<'_, '_, '_, '_> {
                         RelocatedOperand::Tls | RelocatedOperand::Absent => SlotValue::None,
                     };
                 }
-                if let InstructionEffect::Compare { with: Some(address) } = &op.effect
+                if let InstructionEffect::Compare { with: Some(address), .. } = &op.effect
                     && op.exposure != Exposure::Nothing
                 {
                     let value = self.operand(at, op, Operand::Memory(*address))?;

@@ -105,6 +105,8 @@ pub(super) struct Unit {
     pub(super) has_handlers: bool,
     /// Instructions at which the unwinder enters, ascending.
     pub(super) pads: Vec<usize>,
+    /// It compares a number with one that may be the size of a struct in memory, so that the other number is known then.
+    pub(super) compares_sizes: bool,
 }
 
 /// The beginning of a [`Refusal`] if the function uses the caller's value of a register that passes nothing.
@@ -166,11 +168,14 @@ impl Unit {
             tables: Vec::new(),
             has_handlers: false,
             pads: Vec::new(),
+            compares_sizes: false,
         };
         unit.has_handlers = unit.atoms.iter().any(|a| module.handled.binary_search(a).is_ok());
         for atom in unit.atoms.clone() {
             unit.decode(module, atom, effects)?;
         }
+        let is_size = |op: &Op| matches!(op.effect, InstructionEffect::Compare { constant: 17.., .. });
+        unit.compares_sizes = unit.ops.iter().any(is_size);
         for atom in unit.atoms.clone() {
             for offset in module.entries_of(atom) {
                 let op = unit.find(atom, offset).ok_or("an entry between instructions")?;
