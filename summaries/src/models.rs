@@ -38,6 +38,8 @@ pub type Argument = u8;
 pub enum Effect {
     /// Returns memory that nothing else points to, one object a call site.
     ReturnsFresh,
+    /// The same, aligned as the caller or the page size says.
+    ReturnsAligned,
     /// Returns an argument, or, if not `exact`, an address at an unknown distance from it.
     Returns { argument: Argument, exact: bool },
     /// It returns anything whose address escaped.
@@ -123,6 +125,8 @@ pub enum StoredAddress {
     Contents(Argument),
     /// In memory that nothing else points to.
     Fresh,
+    /// The same, aligned as the caller says.
+    Aligned,
     /// In memory that the library owns.
     Library,
     /// The contents of the library's memory.

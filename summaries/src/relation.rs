@@ -14,6 +14,11 @@ use crate::ids::{AtomIdx, ValueIdx};
 use crate::registers::Register;
 use crate::summary::Target;
 
+/// An alignment in bytes. A number stored over low bytes of an address leads to another place of an object with this alignment or more: code
+/// knows the low byte of the object's address. Compilers narrow a change of an address in memory to the bytes that change. So places in such
+/// an object are not distinguished.
+pub const MOVABLE_ALIGNMENT: u64 = 256;
+
 /// The address in `value`, displaced by `offset` bytes; `None` is any displacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Place {
@@ -44,19 +49,6 @@ pub enum Constraint {
     Escape { from: ValueIdx },
     /// `from` is used otherwise than by copying: the code addresses in it escape.
     EscapeCode { from: ValueIdx },
-}
-
-/// The constraints of a store that is too narrow for an address: it may replace low bytes of an address, which then leads to another place
-/// in the same object. `held` is a value of its own, which stands for the addresses at the place.
-///
-/// Compilers narrow a change of an address in memory to the bytes that change (`ReduceLoadOpStoreWidth` in LLVM's DAGCombiner, gcc's
-/// store merging).
-pub(crate) fn overwriting(place: Place, size: u32, held: ValueIdx) -> [Constraint; 3] {
-    [
-        Constraint::Load { from: place, to: held, size },
-        Constraint::Assign { from: held, to: held, offset: None },
-        Constraint::Store { from: held, to: place, size },
-    ]
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

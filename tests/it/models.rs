@@ -89,7 +89,11 @@ fn may_return(model: &Model, call: &Call, result: Place) -> bool {
         }
         (Place::Other, e) => matches!(
             e,
-            Effect::ReturnsFresh | Effect::ReturnsLibrary | Effect::ReturnsHeld | Effect::ReturnsUnknown
+            Effect::ReturnsFresh
+                | Effect::ReturnsAligned
+                | Effect::ReturnsLibrary
+                | Effect::ReturnsHeld
+                | Effect::ReturnsUnknown
         ),
     }) || result == Place::None
 }
@@ -105,7 +109,9 @@ fn may_store(model: &Model, call: &Call, object: usize, what: Place) -> bool {
                 ) => call.is(*n, k),
                 (StoredAddress::Contents(n), Place::Object(..)) => call.has_object(*n),
                 (StoredAddress::Held | StoredAddress::Unknown, _) => true,
-                (StoredAddress::Fresh | StoredAddress::Library, Place::Other) => true,
+                (StoredAddress::Fresh | StoredAddress::Aligned | StoredAddress::Library, Place::Other) => {
+                    true
+                }
                 _ => false,
             }
         }

@@ -146,7 +146,10 @@ pub(super) fn may_be_cloned(summary: &FunctionSummary) -> bool {
 fn dependence_of_effect(effect: &Effect) -> Dependence {
     match effect {
         Effect::Copies { .. } | Effect::Stores { .. } | Effect::Calls { .. } => Dependence::Effect,
-        Effect::ReturnsFresh | Effect::Returns { .. } | Effect::ReturnsContents { .. } => Dependence::Result,
+        Effect::ReturnsFresh
+        | Effect::ReturnsAligned
+        | Effect::Returns { .. }
+        | Effect::ReturnsContents { .. } => Dependence::Result,
         _ => Dependence::Nothing,
     }
 }

@@ -49,9 +49,12 @@ impl<'s> Flow<'s> {
         let result = self.sites[site as usize].passed.result(RAX);
         let argument = |n| self.argument(site, n);
         match effect {
-            Effect::ReturnsFresh => {
+            Effect::ReturnsFresh | Effect::ReturnsAligned => {
                 if let Some(result) = result {
-                    let element = self.fresh(site);
+                    let element = match effect {
+                        Effect::ReturnsAligned => self.fresh_aligned(site),
+                        _ => self.fresh(site),
+                    };
                     self.graph.add(result, element);
                 }
             }
@@ -288,8 +291,11 @@ impl<'s> Flow<'s> {
                     );
                 }
             }
-            StoredAddress::Fresh => {
-                let element = self.fresh(site);
+            StoredAddress::Fresh | StoredAddress::Aligned => {
+                let element = match what {
+                    StoredAddress::Aligned => self.fresh_aligned(site),
+                    _ => self.fresh(site),
+                };
                 self.graph.add(node, element);
             }
             StoredAddress::Library => {
@@ -306,6 +312,13 @@ impl<'s> Flow<'s> {
     pub(super) fn fresh(&mut self, site: u32) -> Element {
         let object = self.object(MemoryClass::Memory, HEAP.0, HEAP.1, ObjectKind::Heap(site));
         self.graph.element(object, Some(0))
+    }
+
+    /// The same, aligned as the caller says.
+    fn fresh_aligned(&mut self, site: u32) -> Element {
+        let element = self.fresh(site);
+        self.graph.do_not_distinguish(element.object());
+        self.graph.element(element.object(), None)
     }
 
     /// A modelled function calls the functions in `callee`.

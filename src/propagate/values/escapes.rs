@@ -78,6 +78,7 @@ impl Flow<'_> {
         let Some(model) = (self.places.sources.models)(symbol) else { return };
         let by_arguments = |effect: &Effect| match effect {
             Effect::ReturnsFresh
+            | Effect::ReturnsAligned
             | Effect::Returns { .. }
             | Effect::ReturnsUnknown
             | Effect::ReturnsContents { .. }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use rustc_hash::FxHashMap;
 use summaries::models::MemoryIdx;
 use summaries::registers::RAX;
-use summaries::relation::{Constraint, FunctionSummary};
+use summaries::relation::{Constraint, FunctionSummary, MOVABLE_ALIGNMENT};
 use summaries::{AtomIdx, AtomKind, ReferenceKind, ValueIdx, atom_flags};
 
 use super::budget::Budget;
@@ -323,7 +323,13 @@ impl<'s> Flow<'s> {
         let (start, end) = (start as i64, end.min(i64::MAX as u64) as i64);
         let object = match of_section {
             Some((first, _)) if first != atom => self.object_of(first),
-            Some(_) => self.object(MemoryClass::Memory, start, end, ObjectKind::Data(atom)),
+            Some(_) => {
+                let object = self.object(MemoryClass::Memory, start, end, ObjectKind::Data(atom));
+                if self.places.atom(atom).is_some_and(|a| a.align >= MOVABLE_ALIGNMENT) {
+                    self.graph.do_not_distinguish(object);
+                }
+                object
+            }
             None => self.object(self.kind_of_code(atom), start, end, ObjectKind::Code(atom)),
         };
         self.object_of[atom.index()] = Some(object);

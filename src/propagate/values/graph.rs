@@ -152,7 +152,7 @@ pub(super) struct AbstractObject {
     pub(super) asked: bool,
     /// It is code whose bytes are read or written.
     pub(super) touched: bool,
-    /// It was joined with other objects, so that its places are no longer distinguished.
+    /// Its places are not distinguished: it was joined with other objects, or has a large alignment.
     pub(super) joined: bool,
 }
 
@@ -402,6 +402,13 @@ impl ConstraintGraph {
         self.same.push(object);
         self.joined_from_birth(object);
         object
+    }
+
+    /// Make a new object one place.
+    pub(super) fn do_not_distinguish(&mut self, object: u32) {
+        if let Some(of) = self.objects.get_mut(object as usize) {
+            of.joined = true;
+        }
     }
 
     /// The address of an object, `None` anywhere in it.

@@ -12,6 +12,7 @@ pub(super) fn effect(words: &str) -> Option<Effect> {
     let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
     Some(match (verb, rest) {
         ("returns", "fresh") => Effect::ReturnsFresh,
+        ("returns", "aligned") => Effect::ReturnsAligned,
         ("returns", "library") => Effect::ReturnsLibrary,
         ("returns", "held") => Effect::ReturnsHeld,
         ("returns", "within contents held") => Effect::ReturnsWithinContentsOfHeld,
@@ -60,6 +61,7 @@ pub(super) fn effect(words: &str) -> Option<Effect> {
                 "unknown" => StoredAddress::Unknown,
                 "library" => StoredAddress::Library,
                 "fresh" => StoredAddress::Fresh,
+                "aligned" => StoredAddress::Aligned,
                 "held" => StoredAddress::Held,
                 words => match words.split_once(' ')? {
                     ("within", n) => StoredAddress::Within(argument(n)?),

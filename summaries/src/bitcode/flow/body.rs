@@ -19,7 +19,7 @@ use super::places::ConstantValues;
 use crate::exposure::Exposure;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::registers::PRESERVABLE;
-use crate::relation::{CallSite, Constraint, FunctionSummary, Place, overwriting};
+use crate::relation::{CallSite, Constraint, FunctionSummary, MOVABLE_ALIGNMENT, Place};
 
 /// Bytes of a frame in which local variables are distinguished.
 const FRAME: i64 = 1 << 17;
@@ -297,13 +297,7 @@ impl<'m> BodyBuilder<'m> {
         pointer: ValueId,
         size: u32,
     ) -> Result<(), NotFollowed> {
-        let to = self.value(pointer)?;
-        if let Some(value) = to.filter(|_| matches!(size, 1..4)) {
-            let held = self.fresh();
-            let place = Place { value, offset: Some(0) };
-            overwriting(place, size, held).into_iter().for_each(|constraint| self.push(constraint));
-        }
-        match (from, to) {
+        match (from, self.value(pointer)?) {
             (Some(from), Some(value)) => {
                 self.push(Constraint::Store { from, to: Place { value, offset: Some(0) }, size });
             }
@@ -494,7 +488,9 @@ impl<'m> BodyBuilder<'m> {
                 }
                 self.store(from, *pointer, size)?;
             }
-            Kind::Alloca { allocated, count } => self.alloca(*allocated, *count, to)?,
+            Kind::Alloca { allocated, count, align_log2 } => {
+                self.alloca(*allocated, *count, *align_log2, to)?;
+            }
             Kind::Call(call) => self.call(call, instruction, to)?,
             Kind::Return(value) => {
                 if let Some(value) = value
@@ -565,6 +561,7 @@ impl<'m> BodyBuilder<'m> {
         &mut self,
         allocated: Option<TypeId>,
         count: ValueId,
+        align_log2: u64,
         to: Option<ValueIdx>,
     ) -> Result<(), NotFollowed> {
         self.out.frame = true;
@@ -575,7 +572,7 @@ impl<'m> BodyBuilder<'m> {
         });
         let below = bytes.and_then(|bytes| self.taken.checked_add(bytes.max(16)));
         let offset = match below {
-            Some(below) if below <= FRAME => {
+            Some(below) if below <= FRAME && align_log2 < u64::from(MOVABLE_ALIGNMENT.ilog2()) => {
                 self.taken = below;
                 Some(-below)
             }

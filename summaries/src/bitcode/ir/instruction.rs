@@ -134,7 +134,7 @@ pub enum InstructionKind {
     AtomicRmw { pointer: ValueId, value: ValueId, operation: u64 },
     Fence,
     /// Room for `count` of a type; `None` if the record has only the pointer's type.
-    Alloca { allocated: Option<TypeId>, count: ValueId },
+    Alloca { allocated: Option<TypeId>, count: ValueId, align_log2: u64 },
     /// Values and the blocks that they come from.
     Phi { incoming: Box<[(ValueId, u32)]> },
     Call(Box<IrCall>),

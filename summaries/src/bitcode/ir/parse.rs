@@ -22,6 +22,12 @@ pub(super) enum ParsedRecord {
 /// Bit of an alloca's alignment: the first operand is the allocated type, not a pointer to it.
 const ALLOCA_EXPLICIT_TYPE: u64 = 1 << 6;
 
+/// The binary logarithm of an alloca's alignment, from its flags (`AllocaPackedValues` in LLVM's BitcodeWriter): bits 0 to 4 and 8 to 10 hold
+/// one more than that.
+fn alloca_align(word: u64) -> u64 {
+    (word & 31 | (word >> 8 & 7) << 5).saturating_sub(1)
+}
+
 /// The types that parsing needs of the values so far.
 pub(super) struct Context<'m, F> {
     pub(super) types: &'m Types,
@@ -225,7 +231,8 @@ impl<F: Fn(ValueId) -> Option<TypeId>> Context<'_, F> {
                     Some(Type::Pointer { pointee, .. }) => (*pointee, Some(first)),
                     _ => return None,
                 };
-                (Kind::Alloca { allocated, count }, ty)
+                let align_log2 = alloca_align(word);
+                (Kind::Alloca { allocated, count, align_log2 }, ty)
             }
             code::VAARG => {
                 let (_list_type, list) = (r.ty()?, r.value()?);

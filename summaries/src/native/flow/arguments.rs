@@ -158,7 +158,7 @@ impl ConstraintBuilder {
                 }
                 RawConstraint::Plain(Constraint::Store { from, .. })
                 | RawConstraint::StoreCell { from, .. } => (*from, memory),
-                RawConstraint::Plain(_) | RawConstraint::OverwriteCell { .. } => continue,
+                RawConstraint::Plain(_) => continue,
             };
             flows.push((from.0, to.0));
         }

@@ -14,7 +14,7 @@ use crate::exposure::Exposure;
 use crate::ids::{AtomIdx, ValueIdx};
 use crate::native::decode::effects::{RegisterId, SLOTS};
 use crate::registers::{self, PRESERVABLE, RAX, Register};
-use crate::relation::{CallSite, Callee, Constraint, FormatArguments, FunctionSummary, Place, overwriting};
+use crate::relation::{CallSite, Callee, Constraint, FormatArguments, FunctionSummary, Place};
 use crate::summary::Target;
 
 /// The maximum number of cells that a call passes by value. With more, the frame is an object, and the call passes the contents of that
@@ -40,8 +40,6 @@ pub(super) enum ValueKey {
     FrameSomewhere,
     Place(u32, i64),
     Displaced(ValueIdx, i64),
-    /// The addresses at a place some of whose bytes are overwritten: the place's base and offset.
-    Overwritten(ValueIdx, Option<i64>),
     Unknown,
     Cell(i64),
     /// The content, at a call, of a cell of a frame that is an object.
@@ -94,7 +92,6 @@ pub(super) enum RawConstraint {
     Plain(Constraint),
     LoadCell { offset: i64, size: u32, to: ValueIdx },
     StoreCell { from: ValueIdx, offset: i64, size: u32 },
-    OverwriteCell { offset: i64, size: u32 },
 }
 
 #[derive(Default)]
@@ -284,15 +281,6 @@ impl ConstraintBuilder {
         }
     }
 
-    /// Add the constraints of a store that is too narrow for an address ([`overwriting`]).
-    pub(super) fn overwrite(&mut self, value: ValueIdx, offset: Option<i64>, size: u32) {
-        if self.recording {
-            let held = self.value(ValueKey::Overwritten(value, offset));
-            let constraints = overwriting(Place { value, offset }, size, held);
-            constraints.into_iter().for_each(|constraint| self.add(constraint));
-        }
-    }
-
     pub(super) fn copy(&mut self, from: ValueIdx, to: ValueIdx, size: u32) {
         let place = |value| Place { value, offset: Some(0) };
         self.add(Constraint::Copy { from: place(from), to: place(to), size });
@@ -341,10 +329,6 @@ impl ConstraintBuilder {
                 Ok(())
             }
         }
-    }
-
-    pub(super) fn overwrite_cell(&mut self, offset: i64, size: u32) {
-        self.push(RawConstraint::OverwriteCell { offset, size });
     }
 
     /// A register is saved in a cell of the frame of a function.
@@ -452,7 +436,6 @@ impl ConstraintBuilder {
             constraints.extend([Constraint::Frame { to, offset: None }, Constraint::Escape { from: to }]);
         }
         let mut cell_pairs: FxHashSet<(i64, ValueIdx, bool)> = FxHashSet::default();
-        let mut overwritten = BTreeSet::new();
         for raw in std::mem::take(&mut self.raw) {
             // The return address, which no store of this function writes. A jump to it is a return, not a call.
             if let RawConstraint::LoadCell { offset, size, to } = raw
@@ -462,7 +445,6 @@ impl ConstraintBuilder {
             }
             match raw {
                 RawConstraint::Plain(constraint) => constraints.push(constraint),
-                RawConstraint::OverwriteCell { offset, size } => _ = overwritten.insert((offset, size)),
                 RawConstraint::LoadCell { offset, size, to } if frame => {
                     let (place, extra) = self.in_frame(offset);
                     constraints.extend([extra, Constraint::Load { from: place, to, size }]);
@@ -490,20 +472,6 @@ impl ConstraintBuilder {
                             constraints.push(Constraint::Assign { from, to, offset });
                         }
                     }
-                }
-            }
-        }
-        for (offset, size) in overwritten {
-            match frame {
-                true => {
-                    let (place, extra) = self.in_frame(offset);
-                    let held = self.value(ValueKey::Overwritten(place.value, place.offset));
-                    constraints.push(extra);
-                    constraints.extend(overwriting(place, size, held));
-                }
-                false => {
-                    let held = cells(offset, size).filter_map(|cell| self.keys.get(&ValueKey::Cell(cell)));
-                    constraints.extend(held.map(|v| Constraint::Assign { from: *v, to: *v, offset: None }));
                 }
             }
         }

@@ -35,12 +35,6 @@ const NULL_PAGE: i64 = 4096;
 /// `struct pthread`), and the program's variables precede it.
 const STACK_GUARD: i64 = 0x28;
 
-/// Whether a store may replace the low bytes of an address but not its lower half. Compilers narrow a change of an address in memory to the
-/// bytes that change.
-fn is_narrow(offset: Option<i64>, size: u32) -> bool {
-    matches!(size, 1..4) || size != 0 && offset.is_some_and(|offset| offset % 4 != 0)
-}
-
 impl Walk<'_, '_, '_, '_> {
     /// The denotation of a memory operand: a place in the frame, in a symbol, or in the pointee of a value.
     pub(super) fn address(&mut self, at: usize, op: &Op, address: &Address) -> FlowResult<Memory> {
@@ -175,9 +169,6 @@ impl Walk<'_, '_, '_, '_> {
                     self.builder.note(self.block, StackEvent::Cell(cell));
                     self.builder.share_cell((place.0, cell));
                 }
-                if is_narrow(Some(offset), size) {
-                    self.builder.overwrite_cell(offset, size);
-                }
                 self.builder.store_cell(offset, size, value)
             }
             Memory::At(to, offset) => {
@@ -196,9 +187,6 @@ impl Walk<'_, '_, '_, '_> {
                     self.builder.put_at.insert((to, offset));
                 }
                 self.writes_through(SlotValue::Node(to, 0))?;
-                if is_narrow(offset, size) {
-                    self.builder.overwrite(to, offset, size);
-                }
                 self.builder.store(value, to, offset, size)
             }
             Memory::Tls | Memory::Guard | Memory::Number => {
